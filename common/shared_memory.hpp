@@ -1,0 +1,60 @@
+// Shared memory that never turns into SIGBUS: pages are reserved when it is made.
+//
+// Owner: whoever holds the object; unmapping and closing are in the destructor. Processes forked
+// later inherit the mapping. Anonymous memory (memfd) vanishes with its last user, so nothing is
+// left behind after any kind of death; a named region is a file in /dev/shm that outside programs
+// can map, removed by its maker.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "common/file_descriptor.hpp"
+
+namespace echelle {
+
+enum class PageKind { huge_2m, transparent_huge, small_4k };
+std::string_view name_of(PageKind kind);  // "2M", "THP", "4K"
+
+class SharedMemory {
+  public:
+    SharedMemory() = default;
+    SharedMemory(SharedMemory&&) noexcept;
+    SharedMemory& operator=(SharedMemory&&) noexcept;
+    ~SharedMemory();
+
+    // A sealed memfd of at least `bytes`, all pages reserved and zero. With `huge`, 2 MiB pages if
+    // the kernel has enough free, else transparent huge pages if it gives them to shared memory,
+    // else 4 KiB pages. Throws UsageError when memory does not suffice (the message says how much
+    // was asked for and how much is available).
+    static SharedMemory anonymous(const std::string& what, size_t bytes, bool huge);
+
+    // Makes /dev/shm/`file_name` of at least `bytes`, mode 0600, reserved and zero. An existing
+    // file of that name is replaced: the caller has made sure that nobody uses it. The file is
+    // removed by the destructor. Throws UsageError.
+    static SharedMemory create_named(const std::string& file_name, size_t bytes);
+
+    // Maps an existing /dev/shm/`file_name`, or any file when the name begins with '/', for reading
+    // and writing. Throws UsageError when it does not exist, cannot be mapped or is empty.
+    static SharedMemory open_named(const std::string& file_name);
+
+    std::byte* data() const { return data_; }
+    size_t size() const { return size_; }
+    std::span<std::byte> bytes() const { return {data_, size_}; }
+    PageKind page_kind() const { return page_kind_; }
+    explicit operator bool() const { return data_ != nullptr; }
+
+  private:
+    void map(const std::string& what);
+    void release();
+
+    FileDescriptor fd_;
+    std::byte* data_ = nullptr;
+    size_t size_ = 0;
+    PageKind page_kind_ = PageKind::small_4k;
+    std::string remove_path_;  // set for a region that this object made
+};
+
+}  // namespace echelle
