@@ -1,9 +1,9 @@
 // Owns one file descriptor and closes it. Move-only; not shared between threads.
 #pragma once
 
-#include <unistd.h>
-
 #include <utility>
+
+#include <unistd.h>
 
 namespace echelle {
 

@@ -2,14 +2,14 @@
 // has a timeout, and returns early when woken, when the word differs or on a signal: callers loop.
 #pragma once
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <climits>
 #include <cstdint>
 #include <ctime>
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace echelle {
 

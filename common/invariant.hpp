@@ -14,5 +14,6 @@ namespace echelle {
 
 }  // namespace echelle
 
-#define ECHELLE_INVARIANT(condition) \
-    ((condition) ? static_cast<void>(0) : ::echelle::broken_invariant(#condition, __FILE__, __LINE__))
+#define ECHELLE_INVARIANT(condition)    \
+    ((condition) ? static_cast<void>(0) \
+                 : ::echelle::broken_invariant(#condition, __FILE__, __LINE__))

@@ -31,47 +31,47 @@ enum FrameFlag : uint32_t {
 // First bytes of the region; little-endian. Fields before `producer_state` are written once, before
 // `producer_state` becomes running.
 struct RingHeader {
-    char magic[8];           //   0
-    uint32_t version;        //   8  ring_version
-    uint32_t header_bytes;   //  12  offset of the slot table
-    uint32_t channels;       //  16
-    uint32_t samples;        //  20
-    uint32_t format;         //  24  SampleFormat
-    uint32_t layout;         //  28  Layout
-    uint64_t rate_num;       //  32  samples/s of each channel = rate_num / rate_den
-    uint64_t rate_den;       //  40
-    int64_t epoch_ns;        //  48  Unix time of sample 0, or 0
-    uint64_t slot_count;     //  56
-    uint64_t slot_stride;    //  64  bytes between frames, a multiple of 4096
-    uint64_t frames_offset;  //  72  offset of slot 0's frame, a multiple of 4096
-    uint64_t region_bytes;   //  80  whole region
-    int32_t over_range_low;  //  88
-    int32_t over_range_high; //  92
-    uint32_t producer_pid;   //  96  0: not a process, liveness unknown
-    uint32_t producer_wakes; // 100  1: the producer futex-wakes `head_futex` after each frame
-    uint64_t producer_start; // 104  field 22 of /proc/PID/stat: tells a reused pid apart
-    uint8_t zero0[16];       // 112
+    char magic[8];            //   0
+    uint32_t version;         //   8  ring_version
+    uint32_t header_bytes;    //  12  offset of the slot table
+    uint32_t channels;        //  16
+    uint32_t samples;         //  20
+    uint32_t format;          //  24  SampleFormat
+    uint32_t layout;          //  28  Layout
+    uint64_t rate_num;        //  32  samples/s of each channel = rate_num / rate_den
+    uint64_t rate_den;        //  40
+    int64_t epoch_ns;         //  48  Unix time of sample 0, or 0
+    uint64_t slot_count;      //  56
+    uint64_t slot_stride;     //  64  bytes between frames, a multiple of 4096
+    uint64_t frames_offset;   //  72  offset of slot 0's frame, a multiple of 4096
+    uint64_t region_bytes;    //  80  whole region
+    int32_t over_range_low;   //  88
+    int32_t over_range_high;  //  92
+    uint32_t producer_pid;    //  96  0: not a process, liveness unknown
+    uint32_t producer_wakes;  // 100  1: the producer futex-wakes `head_futex` after each frame
+    uint64_t producer_start;  // 104  field 22 of /proc/PID/stat: tells a reused pid apart
+    uint8_t zero0[16];        // 112
 
     // Written by the producer, read by the consumer.
-    alignas(64) std::atomic<uint64_t> head;       // 128  frames written: publishes slots [0, head)
-    std::atomic<uint32_t> head_futex;             // 136  low 32 bits of head, for FUTEX_WAIT
-    std::atomic<uint32_t> producer_state;         // 140  RingState: publishes the fields above
+    alignas(64) std::atomic<uint64_t> head;  // 128  frames written: publishes slots [0, head)
+    std::atomic<uint32_t> head_futex;        // 136  low 32 bits of head, for FUTEX_WAIT
+    std::atomic<uint32_t> producer_state;    // 140  RingState: publishes the fields above
     // Written by the consumer, read by a producer that waits for room.
-    alignas(64) std::atomic<uint64_t> tail;       // 192  frames before it are no longer needed
-    std::atomic<uint32_t> tail_futex;             // 200  low 32 bits of tail
-    std::atomic<uint32_t> consumer_pid;           // 204  0: nobody is attached
+    alignas(64) std::atomic<uint64_t> tail;  // 192  frames before it are no longer needed
+    std::atomic<uint32_t> tail_futex;        // 200  low 32 bits of tail
+    std::atomic<uint32_t> consumer_pid;      // 204  0: nobody is attached
 };
 static_assert(offsetof(RingHeader, head) == 128 && offsetof(RingHeader, tail) == 192);
 static_assert(sizeof(RingHeader) == 256);
 
 struct alignas(64) RingSlot {
     std::atomic<uint64_t> sequence;  //  0  2p + 1 while position p is written, 2p + 2 when complete
-    uint64_t frame_index;            //  8  the source's own count; a jump is a loss, a repeat a repeat
-    uint64_t first_sample;           // 16  index in the stream of the frame's first sample
-    int64_t complete_ns;             // 24  CLOCK_MONOTONIC when the frame was complete
-    uint32_t valid_samples;          // 32  1..samples; fewer only before a gap or at the end
-    uint32_t flags;                  // 36  FrameFlag
-    uint8_t zero[24];                // 40
+    uint64_t frame_index;    //  8  the source's own count; a jump is a loss, a repeat a repeat
+    uint64_t first_sample;   // 16  index in the stream of the frame's first sample
+    int64_t complete_ns;     // 24  CLOCK_MONOTONIC when the frame was complete
+    uint32_t valid_samples;  // 32  1..samples; fewer only before a gap or at the end
+    uint32_t flags;          // 36  FrameFlag
+    uint8_t zero[24];        // 40
 };
 static_assert(sizeof(RingSlot) == 64);
 

@@ -47,6 +47,8 @@ class SharedMemory {
     explicit operator bool() const { return data_ != nullptr; }
 
   private:
+    // False, with errno, when memory does not suffice; the object is then to be thrown away.
+    bool make_anonymous(size_t size, unsigned int memfd_flags);
     void map(const std::string& what);
     void release();
 

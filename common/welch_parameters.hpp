@@ -25,7 +25,8 @@ struct WelchParameters {
     double volts_per_count = 0.0;  // 0: results in counts; otherwise in volts
 
     uint32_t hop() const { return nperseg - noverlap; }
-    // Number of values in one spectrum: nperseg/2 + 1 one-sided (real), nperseg two-sided (complex).
+    // Number of values in one spectrum: nperseg/2 + 1 one-sided (real), nperseg two-sided
+    // (complex).
     uint32_t bins(bool is_complex) const { return is_complex ? nperseg : nperseg / 2 + 1; }
 
     // Throws UsageError unless 1 <= nperseg <= 2^24 and noverlap < nperseg, and volts_per_count is

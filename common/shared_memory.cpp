@@ -1,0 +1,256 @@
+#include "common/shared_memory.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cinttypes>
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include <fcntl.h>
+#include <linux/memfd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "common/error.hpp"
+
+namespace echelle {
+namespace {
+
+constexpr size_t small_page = 4096;
+constexpr size_t huge_page = size_t{2} << 20;
+
+size_t rounded_up(size_t bytes, size_t unit) {
+    return (bytes + unit - 1) / unit * unit;
+}
+
+std::string mebibytes(size_t bytes) {
+    return std::to_string(rounded_up(bytes, size_t{1} << 20) >> 20) + " MiB";
+}
+
+std::optional<uint64_t> read_number(const std::string& path) {
+    std::ifstream file(path);
+    uint64_t value = 0;
+    if (file >> value) {
+        return value;
+    }
+    return std::nullopt;  // absent, or "max"
+}
+
+uint64_t memory_available() {
+    uint64_t available = UINT64_MAX;
+    std::ifstream meminfo("/proc/meminfo");
+    for (std::string line; std::getline(meminfo, line);) {
+        uint64_t kib = 0;
+        if (std::sscanf(line.c_str(), "MemAvailable: %" SCNu64 " kB", &kib) == 1) {
+            available = kib * 1024;
+        }
+    }
+    // A cgroup limit shows only as SIGBUS or an OOM kill at first touch: look before.
+    std::ifstream cgroup("/proc/self/cgroup");
+    for (std::string line; std::getline(cgroup, line);) {
+        if (line.rfind("0::", 0) == 0) {
+            const std::string folder = "/sys/fs/cgroup" + line.substr(3);
+            const auto limit = read_number(folder + "/memory.max");
+            const auto current = read_number(folder + "/memory.current");
+            if (limit && current) {
+                available = std::min(available, *limit > *current ? *limit - *current : 0);
+            }
+        }
+    }
+    return available;
+}
+
+[[noreturn]] void throw_no_memory(const std::string& what, size_t bytes, const std::string& why) {
+    throw UsageError("no memory for " + what + ": " + mebibytes(bytes) + " asked for, " +
+                     mebibytes(memory_available()) + " available (" + why +
+                     "); ask for less (--ring-frames, --channels, --samples) or free some");
+}
+
+// Reserves and zeroes every page now, so that no later touch can raise SIGBUS. False when memory
+// does not suffice.
+bool populate(int fd, std::byte* data, size_t bytes) {
+    while (madvise(data, bytes, MADV_POPULATE_WRITE) != 0) {
+        if (errno == EINTR || errno == EAGAIN) {
+            continue;
+        }
+        if (errno != EINVAL) {
+            return false;
+        }
+        // A kernel before 5.14 does not know MADV_POPULATE_WRITE.
+        int error = 0;
+        do {
+            error = posix_fallocate(fd, 0, static_cast<off_t>(bytes));
+        } while (error == EINTR);
+        return error == 0;
+    }
+    return true;
+}
+
+// True when the kernel backs most of the mapping at `data` with transparent huge pages.
+bool has_transparent_huge_pages(const std::byte* data, size_t bytes) {
+    char start[32];
+    std::snprintf(start, sizeof start, "%" PRIxPTR "-", reinterpret_cast<uintptr_t>(data));
+    std::ifstream smaps("/proc/self/smaps");
+    bool inside = false;
+    for (std::string line; std::getline(smaps, line);) {
+        if (line.rfind(start, 0) == 0) {
+            inside = true;
+        } else if (inside && line.rfind("ShmemPmdMapped:", 0) == 0) {
+            std::istringstream fields(line.substr(15));
+            uint64_t kib = 0;
+            fields >> kib;
+            return kib * 1024 >= bytes / 2;
+        }
+    }
+    return false;
+}
+
+std::string region_path(const std::string& file_name) {
+    return file_name.starts_with('/') ? file_name : "/dev/shm/" + file_name;
+}
+
+}  // namespace
+
+std::string_view name_of(PageKind kind) {
+    switch (kind) {
+        case PageKind::huge_2m:
+            return "2M";
+        case PageKind::transparent_huge:
+            return "THP";
+        case PageKind::small_4k:
+            return "4K";
+    }
+    return "unknown";
+}
+
+SharedMemory::SharedMemory(SharedMemory&& other) noexcept
+    : fd_(std::move(other.fd_)),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      page_kind_(other.page_kind_),
+      remove_path_(std::exchange(other.remove_path_, {})) {}
+
+SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
+    if (this != &other) {
+        release();
+        fd_ = std::move(other.fd_);
+        data_ = std::exchange(other.data_, nullptr);
+        size_ = std::exchange(other.size_, 0);
+        page_kind_ = other.page_kind_;
+        remove_path_ = std::exchange(other.remove_path_, {});
+    }
+    return *this;
+}
+
+SharedMemory::~SharedMemory() {
+    release();
+}
+
+void SharedMemory::release() {
+    if (data_ != nullptr) {
+        munmap(data_, size_);
+        data_ = nullptr;
+    }
+    fd_.close();
+    if (!remove_path_.empty()) {
+        unlink(remove_path_.c_str());
+        remove_path_.clear();
+    }
+}
+
+void SharedMemory::map(const std::string& what) {
+    void* address = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0);
+    if (address == MAP_FAILED) {
+        throw UsageError("cannot map " + what + " (" + mebibytes(size_) + "): " + errno_text());
+    }
+    data_ = static_cast<std::byte*>(address);
+}
+
+SharedMemory SharedMemory::anonymous(const std::string& what, size_t bytes, bool huge) {
+    if (bytes > memory_available()) {
+        throw_no_memory(what, bytes, "more than the machine or its control group has");
+    }
+    if (huge) {
+        SharedMemory memory;
+        if (memory.make_anonymous(rounded_up(bytes, huge_page), MFD_HUGETLB | MFD_HUGE_2MB)) {
+            memory.page_kind_ = PageKind::huge_2m;
+            return memory;
+        }
+        // Too few huge pages are reserved on this machine: transparent or small ones do.
+    }
+    SharedMemory memory;
+    if (!memory.make_anonymous(rounded_up(bytes, huge ? huge_page : small_page), 0)) {
+        throw_no_memory(what, bytes, errno_text());
+    }
+    if (huge && has_transparent_huge_pages(memory.data_, memory.size_)) {
+        memory.page_kind_ = PageKind::transparent_huge;
+    }
+    return memory;
+}
+
+bool SharedMemory::make_anonymous(size_t size, unsigned int memfd_flags) {
+    fd_ = FileDescriptor(memfd_create("echelle", MFD_CLOEXEC | MFD_ALLOW_SEALING | memfd_flags));
+    if (!fd_ || ftruncate(fd_.get(), static_cast<off_t>(size)) != 0) {
+        return false;
+    }
+    void* address = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0);
+    if (address == MAP_FAILED) {
+        return false;
+    }
+    data_ = static_cast<std::byte*>(address);
+    size_ = size;
+    if (size % huge_page == 0) {
+        madvise(data_, size_, MADV_HUGEPAGE);
+    }
+    if (!populate(fd_.get(), data_, size_)) {
+        return false;
+    }
+    fcntl(fd_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+    return true;
+}
+
+SharedMemory SharedMemory::create_named(const std::string& file_name, size_t bytes) {
+    const std::string path = region_path(file_name);
+    unlink(path.c_str());
+    SharedMemory memory;
+    memory.fd_ = FileDescriptor(
+        open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!memory.fd_) {
+        throw UsageError("cannot make the shared-memory region " + path + ": " + errno_text());
+    }
+    memory.remove_path_ = path;
+    memory.size_ = rounded_up(bytes, small_page);
+    int error = 0;
+    do {
+        error = posix_fallocate(memory.fd_.get(), 0, static_cast<off_t>(memory.size_));
+    } while (error == EINTR);
+    if (error != 0) {
+        throw_no_memory(path, bytes, errno_text(error));
+    }
+    memory.map(path);
+    return memory;
+}
+
+SharedMemory SharedMemory::open_named(const std::string& file_name) {
+    const std::string path = region_path(file_name);
+    SharedMemory memory;
+    memory.fd_ = FileDescriptor(open(path.c_str(), O_RDWR | O_CLOEXEC));
+    if (!memory.fd_) {
+        throw UsageError("cannot open the shared-memory region " + path + ": " + errno_text());
+    }
+    struct stat status {};
+    if (fstat(memory.fd_.get(), &status) != 0 || status.st_size <= 0) {
+        throw UsageError("the shared-memory region " + path +
+                         " is empty: its producer has not made it");
+    }
+    memory.size_ = static_cast<size_t>(status.st_size);
+    memory.map(path);
+    return memory;
+}
+
+}  // namespace echelle
