@@ -44,6 +44,8 @@ struct Ledger::Header {
     alignas(64) std::atomic<uint32_t> work{0};
     // Workers bump it; the collector waits on it.
     alignas(64) std::atomic<uint32_t> results{0};
+    // Collector bumps it; ingest waits on it.
+    alignas(64) std::atomic<uint32_t> room{0};
     // Coordinator -> workers.
     alignas(64) std::atomic<uint32_t> leave{0};
 };
@@ -118,11 +120,15 @@ uint64_t Ledger::open(const BlockDescriptor& descriptor, std::span<const uint64_
 
 bool Ledger::drop(uint64_t number, DropReason reason) {
     const uint32_t generation = generation_of(number);
+    const BlockWord ready{generation, BlockState::ready, 0, 0};
+    // The entry may already hold a later block, or one whose reason the collector reads.
+    if (word(number) != ready) {
+        return false;
+    }
     // Only ingest writes the reason and only the collector reads it, after DROPPED: a lost race
     // leaves a value that nobody looks at.
     entry(number).drop_reason = reason;
-    return exchange(number, {generation, BlockState::ready, 0, 0},
-                    {generation, BlockState::dropped, 0, 0});
+    return exchange(number, ready, {generation, BlockState::dropped, 0, 0});
 }
 
 void Ledger::close() {
@@ -222,6 +228,10 @@ std::atomic<uint32_t>& Ledger::work_futex() const {
 
 std::atomic<uint32_t>& Ledger::results_futex() const {
     return header_->results;
+}
+
+std::atomic<uint32_t>& Ledger::room_futex() const {
+    return header_->room;
 }
 
 void Ledger::ask_workers_to_leave() {

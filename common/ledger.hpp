@@ -154,6 +154,8 @@ class Ledger {
     // become DONE. A waiter reads the word, looks at the ledger, then waits for the word to change.
     std::atomic<uint32_t>& work_futex() const;
     std::atomic<uint32_t>& results_futex() const;
+    // The collector bumps it when blocks have been retired; ingest waits on it for room.
+    std::atomic<uint32_t>& room_futex() const;
     // Set once by the coordinator: workers leave when they hold nothing.
     void ask_workers_to_leave();
     bool workers_should_leave() const;

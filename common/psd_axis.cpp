@@ -44,7 +44,7 @@ double first_bin_hz(uint32_t nperseg, bool is_complex, Rational rate) {
     }
     // Made from the spacing, so that first + index * spacing is exactly 0 at DC. Subtracted from 0
     // because the negation would give -0.0 for one bin.
-    const auto bins_below_dc = static_cast<double>(nperseg / 2);
+    const uint32_t bins_below_dc = nperseg / 2;
     return 0.0 - bins_below_dc * bin_spacing_hz(nperseg, rate);
 }
 

@@ -124,6 +124,7 @@ Rational parse_decimal(std::string_view text, std::string_view what) {
         numerator *= 10;
     }
     const uint128 divisor = greatest_common_divisor(numerator, denominator);
+    ECHELLE_INVARIANT(divisor != 0);
     numerator /= divisor;
     denominator /= divisor;
     if (numerator > largest || denominator > largest) {

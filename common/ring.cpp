@@ -1,12 +1,15 @@
 #include "common/ring.hpp"
 
-#include <csignal>
+#include <algorithm>
 #include <cstring>
 #include <ctime>
 #include <limits>
 #include <new>
 #include <string>
+#include <string_view>
 #include <utility>
+
+#include <sys/stat.h>
 
 #include "common/clock.hpp"
 #include "common/error.hpp"
@@ -42,7 +45,10 @@ std::string file_name_for(const std::string& name) {
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
     if (name.empty() || name.size() > 64 || name.find_first_not_of(allowed) != std::string::npos ||
         name.front() == '.') {
-        throw UsageError("ring name '" + name +
+        std::string shown = name;  // on one line, whatever stands in it
+        std::replace_if(
+            shown.begin(), shown.end(), [](char c) { return c >= 0 && c < ' '; }, '?');
+        throw UsageError("ring name '" + shown +
                          "' is not usable: give 1 to 64 letters, digits, '-', '_' or '.', or an "
                          "absolute path");
     }
@@ -77,27 +83,73 @@ void check_header(const std::string& name, const RingHeader& header, size_t regi
         refuse(name, "its sample rate is " + std::to_string(header.rate_num) + "/" +
                          std::to_string(header.rate_den) + " Hz");
     }
-    if (header.over_range_low < INT16_MIN || header.over_range_low > INT16_MAX ||
-        header.over_range_high < INT16_MIN || header.over_range_high > INT16_MAX) {
-        refuse(name, "its over-range limits are not 16-bit values");
+    if (header.over_range_low < INT16_MIN || header.over_range_high > INT16_MAX ||
+        header.over_range_low >= header.over_range_high) {
+        refuse(name, "its over-range limits " + std::to_string(header.over_range_low) + " and " +
+                         std::to_string(header.over_range_high) +
+                         " are not two 16-bit values, the lower first; see docs/ring.md");
+    }
+    if (header.region_bytes > region_bytes) {
+        refuse(name, "its header says " + std::to_string(header.region_bytes) +
+                         " bytes and there are " + std::to_string(region_bytes) +
+                         ": it has been cut off");
     }
     const uint64_t slots = header.slot_count;
     const uint64_t stride = header.slot_stride;
     if (header.header_bytes != sizeof(RingHeader) || slots < 2 || slots > most_slots ||
         stride % page != 0 || stride < geometry.frame_bytes() ||
         stride > std::numeric_limits<uint64_t>::max() / most_slots ||
-        header.frames_offset % page != 0 || header.frames_offset > region_bytes ||
+        header.frames_offset % page != 0 || header.frames_offset > header.region_bytes ||
         header.frames_offset < sizeof(RingHeader) + slots * sizeof(RingSlot) ||
-        slots * stride > region_bytes - header.frames_offset) {
+        slots * stride > header.region_bytes - header.frames_offset) {
         refuse(name, std::to_string(slots) + " slots of " + std::to_string(stride) +
                          " bytes from byte " + std::to_string(header.frames_offset) +
-                         " do not fit its " + std::to_string(region_bytes) +
+                         " do not fit its " + std::to_string(header.region_bytes) +
                          " bytes; see docs/ring.md");
     }
 }
 
+// A producer that does not know its own start time leaves it 0 and is told by its pid alone.
 bool same_live_process(uint32_t pid, uint64_t start_ticks) {
-    return pid != 0 && process_start_ticks(static_cast<pid_t>(pid)) == start_ticks;
+    const uint64_t ticks = pid != 0 ? process_start_ticks(static_cast<pid_t>(pid)) : 0;
+    return ticks != 0 && (start_ticks == 0 || start_ticks == ticks);
+}
+
+void check_slot_count(uint64_t slot_count) {
+    if (slot_count < 2 || slot_count > most_slots) {
+        throw UsageError("a ring of " + std::to_string(slot_count) +
+                         " frames is not possible: give --ring-frames 2 to " +
+                         std::to_string(most_slots));
+    }
+}
+
+void claim_for_this_process(RingHeader& header) {
+    header.producer_pid = static_cast<uint32_t>(getpid());
+    header.producer_start = process_start_ticks(getpid());
+}
+
+// Throws unless what stands at `path` is a ring that nobody fills any more, or an empty file.
+void check_replaceable(const std::string& name, const std::string& path) {
+    struct stat status {};
+    if (stat(path.c_str(), &status) != 0 || (S_ISREG(status.st_mode) && status.st_size == 0)) {
+        return;
+    }
+    const SharedMemory old = SharedMemory::open_named(path);
+    const auto* header = reinterpret_cast<const RingHeader*>(old.data());
+    if (old.size() < sizeof(RingHeader) ||
+        std::memcmp(header->magic, ring_magic, sizeof ring_magic) != 0) {
+        throw UsageError(path + " exists and is not a ring: remove it or take another name");
+    }
+    if (same_live_process(header->producer_pid, header->producer_start)) {
+        throw UsageError("ring '" + name + "' belongs to the running producer with pid " +
+                         std::to_string(header->producer_pid) + ": stop it or take another name");
+    }
+    if (header->producer_pid == 0 && header->producer_state.load(std::memory_order_acquire) ==
+                                         static_cast<uint32_t>(RingState::running)) {
+        throw UsageError("ring '" + name +
+                         "' belongs to a producer without a pid that has not ended it: remove " +
+                         path + " or take another name");
+    }
 }
 
 }  // namespace
@@ -138,11 +190,7 @@ Ring Ring::format(SharedMemory memory, const Stream& stream, uint64_t slot_count
 
 Ring Ring::anonymous(const Stream& stream, uint64_t slot_count) {
     stream.geometry.validate();
-    if (slot_count < 2 || slot_count > most_slots) {
-        throw UsageError("a ring of " + std::to_string(slot_count) +
-                         " frames is not possible: give --ring-frames 2 to " +
-                         std::to_string(most_slots));
-    }
+    check_slot_count(slot_count);
     const size_t bytes = ring_region_bytes(stream.geometry, slot_count);
     return format(SharedMemory::anonymous("the ring of " + std::to_string(slot_count) + " frames",
                                           bytes, true),
@@ -151,26 +199,15 @@ Ring Ring::anonymous(const Stream& stream, uint64_t slot_count) {
 
 Ring Ring::create_named(const std::string& name, const Stream& stream, uint64_t slot_count) {
     stream.geometry.validate();
+    check_slot_count(slot_count);
     const std::string file_name = file_name_for(name);
-    const std::string path = file_name.starts_with('/') ? file_name : "/dev/shm/" + file_name;
-    if (access(path.c_str(), F_OK) == 0) {
-        const SharedMemory old = SharedMemory::open_named(file_name);
-        if (old.size() >= sizeof(RingHeader)) {
-            const auto* header = reinterpret_cast<const RingHeader*>(old.data());
-            if (std::memcmp(header->magic, ring_magic, sizeof ring_magic) != 0) {
-                throw UsageError(path +
-                                 " exists and is not a ring: remove it or take another name");
-            }
-            if (same_live_process(header->producer_pid, header->producer_start)) {
-                throw UsageError("ring '" + name + "' belongs to the running producer with pid " +
-                                 std::to_string(header->producer_pid) +
-                                 ": stop it or take another name");
-            }
-        }
-    }
-    return format(
+    check_replaceable(name, file_name.starts_with('/') ? file_name : "/dev/shm/" + file_name);
+    Ring ring = format(
         SharedMemory::create_named(file_name, ring_region_bytes(stream.geometry, slot_count)),
         stream, slot_count);
+    // Ours from the start, so that nobody else replaces it before we run.
+    claim_for_this_process(ring.header());
+    return ring;
 }
 
 Ring Ring::attach(const std::string& name) {
@@ -250,13 +287,38 @@ bool Ring::wait_for_frame(uint64_t position, int64_t timeout_ns) const {
     }
 }
 
+void Ring::begin_reading(uint64_t position) {
+    uint32_t reader = header_->consumer_pid.load(std::memory_order_acquire);
+    const auto own_pid = static_cast<uint32_t>(getpid());
+    do {
+        if (reader != 0 && reader != own_pid &&
+            process_start_ticks(static_cast<pid_t>(reader)) != 0) {
+            throw UsageError("the ring is being read by the process with pid " +
+                             std::to_string(reader) +
+                             ": stop it, or give the producer another ring");
+        }
+        // A reader that was killed leaves its pid behind: it is replaced.
+    } while (
+        !header_->consumer_pid.compare_exchange_weak(reader, own_pid, std::memory_order_acq_rel));
+    release_before(position);
+}
+
+void Ring::end_reading() {
+    auto own_pid = static_cast<uint32_t>(getpid());
+    header_->consumer_pid.compare_exchange_strong(own_pid, 0, std::memory_order_acq_rel);
+}
+
 void Ring::release_before(uint64_t position) {
-    if (position <= header_->tail.load(std::memory_order_relaxed)) {
-        return;
-    }
-    // Release: a producer that sees the new tail may overwrite what our readers have finished with.
-    header_->tail.store(position, std::memory_order_release);
-    header_->tail_futex.store(static_cast<uint32_t>(position), std::memory_order_release);
+    // Ingest and collector both release; the tail never moves back. Release: a producer that sees
+    // the new tail may overwrite what our readers have finished with.
+    uint64_t tail = header_->tail.load(std::memory_order_relaxed);
+    do {
+        if (position <= tail) {
+            return;
+        }
+    } while (!header_->tail.compare_exchange_weak(tail, position, std::memory_order_release,
+                                                  std::memory_order_relaxed));
+    header_->tail_futex.fetch_add(1, std::memory_order_release);
     futex_wake(header_->tail_futex);
 }
 
@@ -267,8 +329,7 @@ bool Ring::producer_alive() const {
 
 RingWriter::RingWriter(Ring& ring) : ring_(ring) {
     RingHeader& header = ring_.header();
-    header.producer_pid = static_cast<uint32_t>(getpid());
-    header.producer_start = process_start_ticks(getpid());
+    claim_for_this_process(header);
     header.producer_wakes = 1;
     // Publishes every field of the header to a consumer that reads `running`.
     header.producer_state.store(static_cast<uint32_t>(RingState::running),

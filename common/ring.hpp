@@ -49,7 +49,7 @@ struct RingHeader {
     int32_t over_range_high;  //  92
     uint32_t producer_pid;    //  96  0: not a process, liveness unknown
     uint32_t producer_wakes;  // 100  1: the producer futex-wakes `head_futex` after each frame
-    uint64_t producer_start;  // 104  field 22 of /proc/PID/stat: tells a reused pid apart
+    uint64_t producer_start;  // 104  field 22 of /proc/PID/stat, or 0: tells a reused pid apart
     uint8_t zero0[16];        // 112
 
     // Written by the producer, read by the consumer.
@@ -58,7 +58,7 @@ struct RingHeader {
     std::atomic<uint32_t> producer_state;    // 140  RingState: publishes the fields above
     // Written by the consumer, read by a producer that waits for room.
     alignas(64) std::atomic<uint64_t> tail;  // 192  frames before it are no longer needed
-    std::atomic<uint32_t> tail_futex;        // 200  low 32 bits of tail
+    std::atomic<uint32_t> tail_futex;        // 200  changes whenever tail moves, for FUTEX_WAIT
     std::atomic<uint32_t> consumer_pid;      // 204  0: nobody is attached
 };
 static_assert(offsetof(RingHeader, head) == 128 && offsetof(RingHeader, tail) == 192);
@@ -90,7 +90,8 @@ class Ring {
     // A ring of our own in anonymous memory.
     static Ring anonymous(const Stream& stream, uint64_t slot_count);
     // Makes the named region for an outside producer; "NAME" becomes /dev/shm/echelle-NAME.
-    // Throws UsageError when a live producer owns a ring of that name.
+    // Throws UsageError when a live producer, or one without a pid that has not ended, owns a ring
+    // of that name, and when a file that is no ring stands there.
     static Ring create_named(const std::string& name, const Stream& stream, uint64_t slot_count);
     // Attaches to a region that a producer has made. Throws UsageError on another magic, version or
     // an impossible geometry, and when the producer is gone.
@@ -116,6 +117,10 @@ class Ring {
 
     // Waits until head > position, the ring has ended, or the timeout; true in the first case.
     bool wait_for_frame(uint64_t position, int64_t timeout_ns) const;
+    // Consumer: this process reads the ring from now on, beginning at `position`; there is one
+    // consumer at a time. Throws UsageError when a live process reads it already.
+    void begin_reading(uint64_t position);
+    void end_reading();
     // Consumer: frames before `position` are no longer needed.
     void release_before(uint64_t position);
     // False when the producer is a process that no longer exists. True when it cannot be told.
@@ -146,6 +151,7 @@ class RingWriter {
     explicit RingWriter(Ring& ring);
     // Never ends the ring by itself: a producer that dies is told from one that ends.
 
+    Ring& ring() const { return ring_; }
     uint64_t position() const { return position_; }
     // True when the next slot's old frame is no longer needed, waiting up to `timeout_ns`. A live
     // producer does not ask.

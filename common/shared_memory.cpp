@@ -41,6 +41,21 @@ std::optional<uint64_t> read_number(const std::string& path) {
     return std::nullopt;  // absent, or "max"
 }
 
+// What a control group counts as used and the kernel gives back when asked: the cache of files. A
+// group that has read a long recording is full of it.
+uint64_t reclaimable_file_cache(const std::string& memory_stat_path) {
+    std::ifstream file(memory_stat_path);
+    uint64_t bytes = 0;
+    std::string key;
+    uint64_t value = 0;
+    while (file >> key >> value) {
+        if (key == "inactive_file" || key == "active_file") {
+            bytes += value;
+        }
+    }
+    return bytes;
+}
+
 uint64_t memory_available() {
     uint64_t available = UINT64_MAX;
     std::ifstream meminfo("/proc/meminfo");
@@ -58,7 +73,9 @@ uint64_t memory_available() {
             const auto limit = read_number(folder + "/memory.max");
             const auto current = read_number(folder + "/memory.current");
             if (limit && current) {
-                available = std::min(available, *limit > *current ? *limit - *current : 0);
+                const uint64_t cache = reclaimable_file_cache(folder + "/memory.stat");
+                const uint64_t used = *current - std::min(*current, cache);
+                available = std::min(available, *limit - std::min(*limit, used));
             }
         }
     }
@@ -69,6 +86,15 @@ uint64_t memory_available() {
     throw UsageError("no memory for " + what + ": " + mebibytes(bytes) + " asked for, " +
                      mebibytes(memory_available()) + " available (" + why +
                      "); ask for less (--ring-frames, --channels, --samples) or free some");
+}
+
+// 0, or the error: posix_fallocate answers it and leaves errno alone.
+int reserve(int fd, size_t bytes) {
+    int error = 0;
+    do {
+        error = posix_fallocate(fd, 0, static_cast<off_t>(bytes));
+    } while (error == EINTR);
+    return error;
 }
 
 // Reserves and zeroes every page now, so that no later touch can raise SIGBUS. False when memory
@@ -82,11 +108,8 @@ bool populate(int fd, std::byte* data, size_t bytes) {
             return false;
         }
         // A kernel before 5.14 does not know MADV_POPULATE_WRITE.
-        int error = 0;
-        do {
-            error = posix_fallocate(fd, 0, static_cast<off_t>(bytes));
-        } while (error == EINTR);
-        return error == 0;
+        errno = reserve(fd, bytes);
+        return errno == 0;
     }
     return true;
 }
@@ -114,6 +137,14 @@ std::string region_path(const std::string& file_name) {
     return file_name.starts_with('/') ? file_name : "/dev/shm/" + file_name;
 }
 
+// False when somebody has removed the file behind `fd` and perhaps made another of its name.
+bool still_names(const std::string& path, int fd) {
+    struct stat named {};
+    struct stat held {};
+    return stat(path.c_str(), &named) == 0 && fstat(fd, &held) == 0 &&
+           named.st_dev == held.st_dev && named.st_ino == held.st_ino;
+}
+
 }  // namespace
 
 std::string_view name_of(PageKind kind) {
@@ -133,7 +164,8 @@ SharedMemory::SharedMemory(SharedMemory&& other) noexcept
       data_(std::exchange(other.data_, nullptr)),
       size_(std::exchange(other.size_, 0)),
       page_kind_(other.page_kind_),
-      remove_path_(std::exchange(other.remove_path_, {})) {}
+      remove_path_(std::exchange(other.remove_path_, {})),
+      maker_(other.maker_) {}
 
 SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
     if (this != &other) {
@@ -143,6 +175,7 @@ SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
         size_ = std::exchange(other.size_, 0);
         page_kind_ = other.page_kind_;
         remove_path_ = std::exchange(other.remove_path_, {});
+        maker_ = other.maker_;
     }
     return *this;
 }
@@ -156,11 +189,12 @@ void SharedMemory::release() {
         munmap(data_, size_);
         data_ = nullptr;
     }
-    fd_.close();
-    if (!remove_path_.empty()) {
+    // A forked child that ends does not take its parent's region away, nor do we another's.
+    if (!remove_path_.empty() && maker_ == getpid() && still_names(remove_path_, fd_.get())) {
         unlink(remove_path_.c_str());
-        remove_path_.clear();
     }
+    remove_path_.clear();
+    fd_.close();
 }
 
 void SharedMemory::map(const std::string& what) {
@@ -216,6 +250,10 @@ bool SharedMemory::make_anonymous(size_t size, unsigned int memfd_flags) {
 
 SharedMemory SharedMemory::create_named(const std::string& file_name, size_t bytes) {
     const std::string path = region_path(file_name);
+    // /dev/shm may be as large as the memory: reserving too much would end in an OOM kill.
+    if (bytes > memory_available()) {
+        throw_no_memory(path, bytes, "more than the machine or its control group has");
+    }
     unlink(path.c_str());
     SharedMemory memory;
     memory.fd_ = FileDescriptor(
@@ -224,12 +262,9 @@ SharedMemory SharedMemory::create_named(const std::string& file_name, size_t byt
         throw UsageError("cannot make the shared-memory region " + path + ": " + errno_text());
     }
     memory.remove_path_ = path;
+    memory.maker_ = getpid();
     memory.size_ = rounded_up(bytes, small_page);
-    int error = 0;
-    do {
-        error = posix_fallocate(memory.fd_.get(), 0, static_cast<off_t>(memory.size_));
-    } while (error == EINTR);
-    if (error != 0) {
+    if (const int error = reserve(memory.fd_.get(), memory.size_); error != 0) {
         throw_no_memory(path, bytes, errno_text(error));
     }
     memory.map(path);
@@ -241,7 +276,9 @@ SharedMemory SharedMemory::open_named(const std::string& file_name) {
     SharedMemory memory;
     memory.fd_ = FileDescriptor(open(path.c_str(), O_RDWR | O_CLOEXEC));
     if (!memory.fd_) {
-        throw UsageError("cannot open the shared-memory region " + path + ": " + errno_text());
+        const std::string why = errno_text();
+        throw UsageError("cannot open the shared-memory region " + path + ": " + why +
+                         (errno == ENOENT ? "; start its producer first" : ""));
     }
     struct stat status {};
     if (fstat(memory.fd_.get(), &status) != 0 || status.st_size <= 0) {

@@ -11,6 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include <sys/types.h>
+
 #include "common/file_descriptor.hpp"
 
 namespace echelle {
@@ -33,7 +35,7 @@ class SharedMemory {
 
     // Makes /dev/shm/`file_name` of at least `bytes`, mode 0600, reserved and zero. An existing
     // file of that name is replaced: the caller has made sure that nobody uses it. The file is
-    // removed by the destructor. Throws UsageError.
+    // removed by the destructor in the process that made it. Throws UsageError.
     static SharedMemory create_named(const std::string& file_name, size_t bytes);
 
     // Maps an existing /dev/shm/`file_name`, or any file when the name begins with '/', for reading
@@ -57,6 +59,7 @@ class SharedMemory {
     size_t size_ = 0;
     PageKind page_kind_ = PageKind::small_4k;
     std::string remove_path_;  // set for a region that this object made
+    pid_t maker_ = 0;          // the process that made it
 };
 
 }  // namespace echelle

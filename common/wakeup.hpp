@@ -59,7 +59,7 @@ struct WakeupEndpoints {
 };
 
 // A process's own ZeroMQ context and the wake-ups made from it; for futexes there is no context.
-// Outlives what it made.
+// Outlives what it made. What binds throws RunError when its endpoint cannot be had.
 class Wakeups {
   public:
     virtual ~Wakeups() = default;

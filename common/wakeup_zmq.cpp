@@ -1,11 +1,13 @@
 // Wake-ups by ZeroMQ PUSH/PULL over ipc. A stalled worker swallows some hundred tokens (libzmq's
 // pipes, batches and the kernel's buffer): harmless, since a token is only a hint.
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
 #include <poll.h>
 #include <zmq.hpp>
 
+#include "common/error.hpp"
 #include "common/wakeup.hpp"
 
 namespace echelle {
@@ -15,8 +17,10 @@ constexpr int linger_ms = 0;  // an undelivered hint is worth no wait at the end
 
 // zmq_poll ends with EINTR on a signal; the caller looks again anyway.
 void poll_quietly(zmq::pollitem_t* items, size_t count, int64_t timeout_ns) {
-    // Rounded up: a wait of less than a millisecond must not become a busy loop.
-    const auto timeout_ms = static_cast<long>((timeout_ns + 999'999) / 1'000'000);
+    // Rounded up: a wait of less than a millisecond must not become a busy loop. Never negative:
+    // that would wait for ever.
+    const auto timeout_ms =
+        static_cast<long>((std::max<int64_t>(timeout_ns, 0) + 999'999) / 1'000'000);
     if (zmq_poll(items, static_cast<int>(count), timeout_ms) < 0 && errno != EINTR) {
         throw zmq::error_t();
     }
@@ -44,12 +48,22 @@ zmq::socket_t make_socket(zmq::context_t& context, zmq::socket_type type) {
     return socket;
 }
 
+// A path that is too long or cannot be written is found here.
+void bind_to(zmq::socket_t& socket, const std::string& endpoint) {
+    try {
+        socket.bind(endpoint);
+    } catch (const zmq::error_t& error) {
+        throw RunError("cannot listen on " + endpoint + ": " + error.what() +
+                       "; give a shorter or another --name, or free the directory");
+    }
+}
+
 class ZmqTokenSender : public TokenSender {
   public:
     ZmqTokenSender(zmq::context_t& context, const std::string& endpoint)
         : socket_(make_socket(context, zmq::socket_type::push)) {
         socket_.set(zmq::sockopt::sndhwm, 64);
-        socket_.bind(endpoint);
+        bind_to(socket_, endpoint);
     }
     void send(uint32_t count) override {
         for (uint32_t i = 0; i < count; ++i) {
@@ -100,7 +114,7 @@ class ZmqNoticeReceiver : public NoticeReceiver {
   public:
     ZmqNoticeReceiver(zmq::context_t& context, const std::string& endpoint)
         : socket_(make_socket(context, zmq::socket_type::pull)) {
-        socket_.bind(endpoint);
+        bind_to(socket_, endpoint);
     }
     void prepare() override { drain(socket_); }
     void wait(int64_t timeout_ns) override {

@@ -114,7 +114,7 @@ std::string units_of(Quantity quantity) {
             list += (list.empty() ? "" : ", ") + std::string(unit.name);
         }
     }
-    return list.empty() ? "none" : list + " or no unit";
+    return list.empty() ? "no unit" : list + " or no unit";
 }
 
 std::string signal_number_text(double number) {

@@ -31,7 +31,7 @@ using Samples = hn::ScalableTag<int16_t>;
 using SampleVector = hn::Vec<Samples>;
 using Words = hn::RepartitionToWide<Samples>;
 using WordVector = hn::Vec<Words>;
-using Totals = hn::RepartitionToWide<hn::Repartition<uint32_t, Samples>>;
+using Totals = hn::RepartitionToWide<hn::Repartition<uint32_t, Samples> >;
 
 // A 32-bit lane gains at most 2 * 32768 with each vector (and a count at most 2), so this many
 // vectors can be added before the lanes must be drained into 64 bits.
@@ -63,14 +63,11 @@ HWY_INLINE WordVector add_products(SampleVector a, SampleVector b, WordVector su
 }
 
 HWY_INLINE int64_t total_of(WordVector sums) {
-    const Words words;
-    HWY_ALIGN int32_t lanes[HWY_MAX_BYTES / sizeof(int32_t)];
-    hn::Store(sums, words, lanes);
-    int64_t total = 0;
-    for (size_t i = 0; i < hn::Lanes(words); ++i) {
-        total += lanes[i];
-    }
-    return total;
+    const hn::RepartitionToWide<Words> wide;
+    const auto pairs = hn::BitCast(wide, sums);
+    const auto odd = hn::ShiftRight<32>(pairs);
+    const auto even = hn::ShiftRight<32>(hn::ShiftLeft<32>(pairs));
+    return hn::GetLane(hn::SumOfLanes(wide, hn::Add(even, odd)));
 }
 
 // The squares of a pair of samples of -32768 add up to 2^31: right as an unsigned word only, and
@@ -102,7 +99,7 @@ HWY_INLINE WordVector over_range_of(SampleVector x, SampleVector low, SampleVect
 }
 
 struct Drain {
-    size_t values;   // handled, of the values asked for
+    size_t values;  // handled, of the values asked for
     RunSums sums;
 };
 
@@ -156,8 +153,7 @@ HWY_INLINE RunSums vector_sums(const int16_t* samples, size_t values, int16_t lo
     RunSums total;
     done = 0;
     for (;;) {
-        const Drain part =
-            drain<kComplex, kStatistics>(samples + done, values - done, low, high);
+        const Drain part = drain<kComplex, kStatistics>(samples + done, values - done, low, high);
         if (part.values == 0) {
             return total;
         }
@@ -253,8 +249,8 @@ void transpose_real(const int16_t* samples, size_t sample_stride, size_t channel
     const size_t whole_count = count / 8 * 8;
     for (size_t s = 0; s < whole_count; s += 8) {
         for (size_t c = 0; c < whole_channels; c += 8) {
-            transpose_8x8(samples + s * sample_stride + c, sample_stride,
-                          rows + c * row_stride + s, row_stride);
+            transpose_8x8(samples + s * sample_stride + c, sample_stride, rows + c * row_stride + s,
+                          row_stride);
         }
     }
     scalar::transpose_real(samples + whole_channels, sample_stride, channels - whole_channels,
@@ -274,11 +270,10 @@ void transpose_complex(const int16_t* samples, size_t sample_stride, size_t chan
         }
     }
     scalar::transpose_complex(samples + 2 * whole_channels, sample_stride,
-                              channels - whole_channels, count,
-                              rows + whole_channels * row_stride, row_stride);
-    scalar::transpose_complex(samples + whole_count * sample_stride, sample_stride,
-                              whole_channels, count - whole_count, rows + 2 * whole_count,
+                              channels - whole_channels, count, rows + whole_channels * row_stride,
                               row_stride);
+    scalar::transpose_complex(samples + whole_count * sample_stride, sample_stride, whole_channels,
+                              count - whole_count, rows + 2 * whole_count, row_stride);
 }
 
 #endif  // HWY_TARGET == HWY_SCALAR

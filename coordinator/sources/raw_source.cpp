@@ -100,7 +100,7 @@ class RawSource : public Source {
 
 std::string description_of(const Recording& recording, const RawKeys& keys, uint64_t dropped) {
     return "raw file '" + recording.file.path() + "': " + text_of(recording.stream) +
-           (keys.layout_is_default ? " (layout assumed)" : "") + ", " +
+           (keys.layout_is_default ? " (sample-major assumed)" : "") + ", " +
            std::string(name_of(keys.coding)) + " values, " +
            std::to_string(recording.total_samples()) + " samples per channel" +
            (keys.offset > 0 ? " from byte " + std::to_string(keys.offset) : "") +
@@ -130,6 +130,11 @@ std::unique_ptr<Source> open_raw_source(SourceUri uri, const StreamOptions& opti
     const uint64_t bytes = size - keys.offset;
     const uint64_t samples =
         whole_samples(uri.path(), bytes, keys.geometry, keys.coding, keys.drop_tail);
+    if (samples == 0) {
+        throw UsageError("'" + uri.path() + "' holds " + std::to_string(bytes) +
+                         " bytes of samples, less than one sample of all channels: check channels "
+                         "and format");
+    }
     recording.pieces = {{keys.offset, samples, false, 0}};
     const uint64_t dropped = bytes - samples * file_sample_bytes(keys.geometry, keys.coding);
     std::string description = description_of(recording, keys, dropped);

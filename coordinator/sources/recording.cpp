@@ -120,23 +120,15 @@ uint64_t file_sample_bytes(const FrameGeometry& geometry, ValueCoding coding) {
 uint64_t whole_samples(const std::string& path, uint64_t bytes, const FrameGeometry& geometry,
                        ValueCoding coding, bool drop_tail) {
     const uint64_t unit = file_sample_bytes(geometry, coding);
-    const std::string sizes = std::to_string(unit) + " bytes (" +
-                              std::to_string(geometry.channels) + " x " +
-                              std::to_string(unit / geometry.channels) + ")";
-    if (bytes == 0) {
-        throw UsageError("'" + path + "' holds no samples: give a file with data");
-    }
-    if (bytes < unit) {
+    const uint64_t left_over = bytes % unit;
+    if (left_over != 0 && !drop_tail) {
         throw UsageError("'" + path + "' holds " + std::to_string(bytes) +
-                         " bytes of samples, less than one sample of all channels, " + sizes +
-                         ": check channels and format");
-    }
-    if (bytes % unit != 0 && !drop_tail) {
-        throw UsageError("'" + path + "' holds " + std::to_string(bytes) +
-                         " bytes of samples, not a whole number of samples of " + sizes +
-                         ": check channels and format, or add the key tail=drop to leave out the "
+                         " bytes of samples, not a whole number of samples of " +
+                         std::to_string(unit) + " bytes (" + std::to_string(geometry.channels) +
+                         " channels x " + std::to_string(unit / geometry.channels) +
+                         "): check channels and format, or add the key tail=drop to leave out the "
                          "last " +
-                         std::to_string(bytes % unit));
+                         std::to_string(left_over));
     }
     return bytes / unit;
 }

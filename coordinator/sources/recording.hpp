@@ -43,8 +43,8 @@ struct Recording {
 // Bytes of one sample of all channels in a file.
 uint64_t file_sample_bytes(const FrameGeometry& geometry, ValueCoding coding);
 
-// How many whole samples of all channels there are in `bytes`. Throws UsageError, with the sizes,
-// when there is none, and when bytes are left over unless `drop_tail`.
+// How many whole samples of all channels there are in `bytes`; may be none. Throws UsageError, with
+// the sizes, when bytes are left over unless `drop_tail`.
 uint64_t whole_samples(const std::string& path, uint64_t bytes, const FrameGeometry& geometry,
                        ValueCoding coding, bool drop_tail);
 

@@ -34,6 +34,8 @@ class RingSource : public Source {
 
 }  // namespace
 
+// Takes the URI as every source does, though this one has no key to take.
+// NOLINTNEXTLINE(performance-unnecessary-value-param)
 std::unique_ptr<Source> open_ring_source(SourceUri uri, const StreamOptions& options) {
     uri.refuse_unknown_keys();
     if (uri.path().empty()) {

@@ -54,7 +54,8 @@ TEST(FirstBin, OfOneBinIsPositiveZero) {
 TEST(FirstBin, PutsDcAtExactlyZero) {
     for (const Rational rate : {Rational{200, 3}, Rational{66'666, 1000}, Rational{44'100, 1}}) {
         for (uint32_t nperseg = 1; nperseg < 2000; ++nperseg) {
-            const double to_dc = (nperseg / 2) * bin_spacing_hz(nperseg, rate);
+            const uint32_t dc = nperseg / 2;
+            const double to_dc = dc * bin_spacing_hz(nperseg, rate);
             ASSERT_EQ(first_bin_hz(nperseg, true, rate) + to_dc, 0.0) << nperseg;
         }
     }

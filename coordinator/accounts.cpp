@@ -1,0 +1,120 @@
+#include "coordinator/accounts.hpp"
+
+#include <numeric>
+
+#include "common/clock.hpp"
+
+namespace echelle {
+
+std::string_view name_of(FrameDrop reason) {
+    switch (reason) {
+        case FrameDrop::lost_by_source:
+            return "lost_by_source";
+        case FrameDrop::repeated:
+            return "repeated";
+        case FrameDrop::out_of_order:
+            return "out_of_order";
+        case FrameDrop::malformed:
+            return "malformed";
+        case FrameDrop::overrun:
+            return "overrun";
+        case FrameDrop::overwritten:
+            return "overwritten";
+        case FrameDrop::worker_failures:
+            return "worker_failures";
+        case FrameDrop::crc_error:
+            return "crc_error";
+        case FrameDrop::stopped:
+            return "stopped";
+    }
+    return "unknown";
+}
+
+uint64_t FrameBooks::dropped_in_all() const {
+    return std::accumulate(dropped.begin(), dropped.end(), uint64_t{0});
+}
+
+void Accounts::frame_came_in(int64_t now_ns) {
+    const std::lock_guard lock(mutex_);
+    if (now_.frames.in == 0) {
+        now_.first_frame_ns = now_ns;
+    }
+    now_.frames.in += 1;
+    now_.frames.in_flight += 1;
+}
+
+void Accounts::frames_lost(FrameDrop reason, uint64_t n) {
+    const std::lock_guard lock(mutex_);
+    now_.frames.in += n;
+    now_.frames.dropped[static_cast<size_t>(reason)] += n;
+}
+
+void Accounts::frame_refused(FrameDrop reason) {
+    group_dropped(1, reason);
+}
+
+void Accounts::blocks_made(uint64_t n) {
+    const std::lock_guard lock(mutex_);
+    now_.blocks.made += n;
+    now_.blocks.in_flight += n;
+}
+
+void Accounts::block_done() {
+    const std::lock_guard lock(mutex_);
+    now_.blocks.done += 1;
+    now_.blocks.in_flight -= 1;
+}
+
+void Accounts::block_dropped() {
+    const std::lock_guard lock(mutex_);
+    now_.blocks.dropped += 1;
+    now_.blocks.in_flight -= 1;
+}
+
+void Accounts::block_failed() {
+    const std::lock_guard lock(mutex_);
+    now_.blocks.failed += 1;
+    now_.blocks.in_flight -= 1;
+}
+
+void Accounts::group_done(uint64_t frames, const GroupWork& work, double budget_ns) {
+    const std::lock_guard lock(mutex_);
+    now_.frames.done += frames;
+    now_.frames.in_flight -= frames;
+    now_.latency.add(work.latency_ns);
+    now_.work_ns += work.work_ns;
+    now_.cpu_ns += work.cpu_ns;
+    now_.over_budget += work.frame_work_ns > budget_ns ? frames : 0;
+    now_.last_done_ns = monotonic_ns();
+}
+
+void Accounts::group_dropped(uint64_t frames, FrameDrop reason) {
+    const std::lock_guard lock(mutex_);
+    now_.frames.dropped[static_cast<size_t>(reason)] += frames;
+    now_.frames.in_flight -= frames;
+}
+
+void Accounts::set_spectra(const SpectraBooks& spectra) {
+    const std::lock_guard lock(mutex_);
+    now_.spectra = spectra;
+}
+
+void Accounts::blocks_requeued(uint64_t n) {
+    const std::lock_guard lock(mutex_);
+    now_.blocks.requeued += n;
+}
+
+void Accounts::abort_in_flight() {
+    const std::lock_guard lock(mutex_);
+    now_.frames.dropped[static_cast<size_t>(FrameDrop::stopped)] += now_.frames.in_flight;
+    now_.frames.in_flight = 0;
+    now_.blocks.dropped += now_.blocks.in_flight;
+    now_.blocks.in_flight = 0;
+}
+
+Accounts::Snapshot Accounts::snapshot() const {
+    const std::lock_guard lock(mutex_);
+    return now_;
+}
+
+}  // namespace echelle

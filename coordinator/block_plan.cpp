@@ -1,0 +1,156 @@
+#include "coordinator/block_plan.hpp"
+
+#include <algorithm>
+
+#include "common/error.hpp"
+#include "worker/block_result.hpp"
+
+namespace echelle {
+namespace {
+
+// Four frames share the cost of writing and checking a block's packets (some 3 % of its work) and
+// keep the wait for a full group short of a millisecond at the full rate.
+constexpr uint64_t usual_group_frames = 4;
+// A median needs every segment: as long as an integration fits, its block takes it whole, so that
+// workers and not the collector sort.
+constexpr uint64_t most_median_group_frames = 64;
+constexpr size_t most_median_group_bytes = size_t{256} << 20;
+// Some 50 ms at the full rate: longer than the kernel ever keeps a thread waiting on a busy
+// machine.
+constexpr size_t usual_ring_bytes = size_t{128} << 20;
+constexpr uint64_t most_usual_ring_frames = 1024;
+constexpr size_t usual_result_bytes = size_t{16} << 20;
+constexpr uint64_t most_open_groups = 64;
+// Every channel's spectrum of a longer median lies in the collector's memory until its end.
+constexpr double most_median_bytes = double(size_t{2} << 30);
+
+uint32_t rounded_up_to_even(uint64_t value) {
+    return static_cast<uint32_t>((value + 1) / 2 * 2);
+}
+
+uint32_t choose_group_frames(const Stream& stream, const WelchParameters& welch,
+                             const BlockPlanRequest& request) {
+    if (request.block_frames) {
+        return *request.block_frames;
+    }
+    const uint64_t integration =
+        request.frames_per_integration == 0 ? UINT64_MAX : request.frames_per_integration;
+    if (welch.average_mode == AverageMode::median && integration <= most_median_group_frames &&
+        integration * stream.geometry.frame_bytes() <= most_median_group_bytes) {
+        return static_cast<uint32_t>(integration);
+    }
+    return static_cast<uint32_t>(std::min(integration, usual_group_frames));
+}
+
+uint32_t choose_block_channels(const Stream& stream, const BlockPlanRequest& request) {
+    const uint32_t channels = stream.geometry.channels;
+    if (request.block_channels) {
+        return std::min(*request.block_channels, channels);
+    }
+    // Two blocks for each worker even out their speeds; an even count keeps channel pairs together.
+    const uint64_t pieces = uint64_t{2} * request.most_workers;
+    return std::min(rounded_up_to_even((channels + pieces - 1) / pieces), channels);
+}
+
+void check_median_memory(const Stream& stream, const WelchParameters& welch, const BlockPlan& plan,
+                         const BlockPlanRequest& request) {
+    const bool whole =
+        request.frames_per_integration != 0 && plan.group_frames >= request.frames_per_integration;
+    if (welch.average_mode != AverageMode::median || whole) {
+        return;
+    }
+    const uint64_t samples = request.frames_per_integration != 0
+                                 ? request.frames_per_integration * stream.geometry.samples
+                                 : request.total_samples.value_or(0);
+    if (samples == 0) {
+        throw UsageError(
+            "--average-mode median needs every segment of an integration in memory, and this "
+            "source "
+            "has no end: give --average a number of frames or seconds");
+    }
+    const double bytes = static_cast<double>(plan.grid.segments_before(samples)) *
+                         welch.bins(stream.geometry.is_complex()) * stream.geometry.channels *
+                         sizeof(float);
+    if (bytes > most_median_bytes) {
+        throw UsageError("a median over " + std::to_string(samples) + " samples of " +
+                         std::to_string(stream.geometry.channels) + " channels needs " +
+                         std::to_string(static_cast<uint64_t>(bytes / (1 << 20))) +
+                         " MiB, at most " +
+                         std::to_string(static_cast<uint64_t>(most_median_bytes / (1 << 20))) +
+                         " MiB are used: give a shorter --average or a longer hop");
+    }
+}
+
+uint64_t choose_ring_frames(const Stream& stream, const BlockPlan& plan,
+                            const BlockPlanRequest& request) {
+    // One group being written, one being read, the history before it, and one to spare.
+    const uint64_t fewest = uint64_t{3} * plan.group_frames + plan.history_frames + 1;
+    const std::string why = std::to_string(plan.group_frames) + " frames to a block and " +
+                            std::to_string(plan.history_frames) +
+                            " of history, which nperseg reaches back";
+    if (request.given_ring_frames) {
+        if (*request.given_ring_frames < fewest) {
+            throw UsageError("the ring has " + std::to_string(*request.given_ring_frames) +
+                             " frames, at least " + std::to_string(fewest) + " are needed for " +
+                             why +
+                             ": make the producer's ring longer, or --block-frames or "
+                             "--nperseg smaller");
+        }
+        return *request.given_ring_frames;
+    }
+    if (request.ring_frames) {
+        if (*request.ring_frames < fewest) {
+            throw UsageError("--ring-frames " + std::to_string(*request.ring_frames) +
+                             " is too short: at least " + std::to_string(fewest) +
+                             " are needed for " + why);
+        }
+        return *request.ring_frames;
+    }
+    const uint64_t usual = std::clamp<uint64_t>(usual_ring_bytes / stream.geometry.frame_bytes(),
+                                                16, most_usual_ring_frames);
+    return std::max(usual, fewest);
+}
+
+}  // namespace
+
+BlockPlan plan_blocks(const Stream& stream, const WelchParameters& welch,
+                      const BlockPlanRequest& request) {
+    const uint32_t samples = stream.geometry.samples;
+    const uint32_t bins = welch.bins(stream.geometry.is_complex());
+    BlockPlan plan;
+    plan.grid = {welch.nperseg, welch.hop()};
+    plan.history_frames = (welch.nperseg - 1 + samples - 1) / samples;
+    plan.group_frames = choose_group_frames(stream, welch, request);
+    plan.block_channels = choose_block_channels(stream, request);
+    plan.blocks_per_group =
+        (stream.geometry.channels + plan.block_channels - 1) / plan.block_channels;
+    plan.ring_frames = choose_ring_frames(stream, plan, request);
+    check_median_memory(stream, welch, plan, request);
+
+    uint64_t rows = 1;
+    if (welch.average_mode == AverageMode::median) {
+        rows = uint64_t{plan.group_frames} * samples / welch.hop() + 1;
+    }
+    if (rows * bins > UINT32_MAX / 4) {
+        throw UsageError("a block of " + std::to_string(plan.group_frames) + " frames has " +
+                         std::to_string(rows) + " spectra of " + std::to_string(bins) +
+                         " bins, too many for one packet: give a smaller --block-frames");
+    }
+    plan.most_values = static_cast<uint32_t>(rows * bins);
+    plan.result_bytes = BlockResult::bytes_needed(plan.block_channels, plan.most_values);
+
+    const uint64_t open_groups =
+        std::clamp<uint64_t>(usual_result_bytes / (plan.result_bytes * plan.blocks_per_group), 3,
+                             std::min(most_open_groups, plan.ring_frames / plan.group_frames + 1));
+    plan.ledger_blocks = static_cast<uint32_t>(open_groups * plan.blocks_per_group);
+    plan.reason =
+        std::string(request.block_frames ? "as asked, " : "") + std::to_string(plan.group_frames) +
+        " frames to a block (" + std::to_string(usual_group_frames) +
+        " or an integration, whichever is less; a median's whole integration); " +
+        std::string(request.block_channels ? "as asked, " : "") +
+        std::to_string(plan.block_channels) + " of " + std::to_string(stream.geometry.channels) +
+        " channels (two blocks for each of " + std::to_string(request.most_workers) + " workers)";
+    return plan;
+}
+
+}  // namespace echelle

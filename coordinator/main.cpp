@@ -1,0 +1,32 @@
+// echelle-coordinator: parses the command line, runs, and turns the outcome into an exit code.
+#include <csignal>
+#include <cstdio>
+#include <exception>
+
+#include "common/error.hpp"
+#include "coordinator/options.hpp"
+#include "coordinator/run.hpp"
+
+int main(int argc, char** argv) {
+    using echelle::ExitCode;
+    // A reader of our recording or our standard output may leave: that is an error of a write.
+    std::signal(SIGPIPE, SIG_IGN);
+    // A limit on file size likewise: EFBIG instead of a death.
+    std::signal(SIGXFSZ, SIG_IGN);
+    ExitCode code = ExitCode::done;
+    try {
+        const echelle::ParsedOptions parsed = echelle::parse_options(argc, argv);
+        if (parsed.run) {
+            code = echelle::run_coordinator(parsed.options);
+        } else {
+            std::fputs(parsed.text.c_str(), stdout);
+        }
+    } catch (const echelle::UsageError& error) {
+        std::fprintf(stderr, "echelle-coordinator: %s\n", error.what());
+        code = ExitCode::wrong_usage;
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "echelle-coordinator: failed: %s\n", error.what());
+        code = ExitCode::failed_while_running;
+    }
+    return static_cast<int>(code);
+}

@@ -1,0 +1,262 @@
+#include "coordinator/nursery.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <vector>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/error.hpp"
+
+namespace echelle {
+namespace {
+
+FileDescriptor open_pidfd(pid_t pid) {
+    return FileDescriptor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+}
+
+bool send_message(int socket, const NurseryMessage& message, int passed_fd) {
+    NurseryMessage copy = message;
+    iovec data{&copy, sizeof copy};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    msghdr header{};
+    header.msg_iov = &data;
+    header.msg_iovlen = 1;
+    if (passed_fd >= 0) {
+        header.msg_control = control.data();
+        header.msg_controllen = control.size();
+        cmsghdr* rights = CMSG_FIRSTHDR(&header);
+        rights->cmsg_level = SOL_SOCKET;
+        rights->cmsg_type = SCM_RIGHTS;
+        rights->cmsg_len = CMSG_LEN(sizeof(int));
+        std::memcpy(CMSG_DATA(rights), &passed_fd, sizeof(int));
+    }
+    while (sendmsg(socket, &header, MSG_NOSIGNAL) < 0) {
+        if (errno != EINTR) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// 1: a message; 0: none now; -1: the other end is gone.
+int receive_message(int socket, NurseryMessage& message, FileDescriptor& passed_fd) {
+    iovec data{&message, sizeof message};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    msghdr header{};
+    header.msg_iov = &data;
+    header.msg_iovlen = 1;
+    header.msg_control = control.data();
+    header.msg_controllen = control.size();
+    ssize_t bytes = 0;
+    do {
+        bytes = recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    } while (bytes < 0 && errno == EINTR);
+    if (bytes < 0) {
+        return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -1;
+    }
+    if (bytes != sizeof message) {
+        return -1;
+    }
+    for (cmsghdr* part = CMSG_FIRSTHDR(&header); part != nullptr;
+         part = CMSG_NXTHDR(&header, part)) {
+        if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS) {
+            int fd = -1;
+            std::memcpy(&fd, CMSG_DATA(part), sizeof fd);
+            passed_fd = FileDescriptor(fd);
+        }
+    }
+    return 1;
+}
+
+[[noreturn]] void be_a_worker(const WorkerSetup& setup, const WorkerIdentity& identity) {
+    prctl(PR_SET_NAME, "echelle-worker");
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    int code = 0;
+    try {
+        run_worker(setup, identity);
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "echelle: worker %u failed: %s\n", unsigned{identity.id},
+                     error.what());
+        code = 1;
+    }
+    // Not exit(): the coordinator's static objects are not this process's to destroy.
+    _exit(code);
+}
+
+class NurseryProcess {
+  public:
+    NurseryProcess(const WorkerSetup& setup, Instance& instance, FileDescriptor socket)
+        : setup_(setup), instance_(instance), socket_(std::move(socket)) {
+        sigset_t child;
+        sigemptyset(&child);
+        sigaddset(&child, SIGCHLD);
+        sigprocmask(SIG_SETMASK, &child, nullptr);
+        signals_ = FileDescriptor(signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK));
+    }
+
+    [[noreturn]] void run() {
+        while (true) {
+            std::array<pollfd, 3> watched{pollfd{socket_.get(), POLLIN, 0},
+                                          pollfd{signals_.get(), POLLIN, 0},
+                                          pollfd{setup_.coordinator_pidfd, POLLIN, 0}};
+            // The timeout makes good a SIGCHLD that was merged with another.
+            if (poll(watched.data(), watched.size(), 1000) < 0 && errno != EINTR) {
+                break;
+            }
+            if (watched[2].revents != 0) {
+                break;
+            }
+            reap();
+            if (!answer_requests()) {
+                break;
+            }
+        }
+        end();
+    }
+
+  private:
+    bool answer_requests() {
+        NurseryMessage request;
+        FileDescriptor unused;
+        int got = 0;
+        while ((got = receive_message(socket_.get(), request, unused)) > 0) {
+            if (request.kind == NurseryMessage::Kind::spawn && !spawn(request)) {
+                return false;
+            }
+        }
+        return got == 0;
+    }
+
+    bool spawn(const NurseryMessage& request) {
+        NurseryMessage answer = request;
+        const pid_t pid = fork();
+        if (pid == 0) {
+            socket_.close();
+            signals_.close();
+            instance_.forget_lock();
+            WorkerIdentity identity{request.id, request.incarnation, std::nullopt};
+            if (request.cpu >= 0) {
+                identity.cpu = static_cast<unsigned int>(request.cpu);
+            }
+            be_a_worker(setup_, identity);
+        }
+        if (pid < 0) {
+            answer.kind = NurseryMessage::Kind::spawn_failed;
+            answer.status = errno;
+            return send_message(socket_.get(), answer, -1);
+        }
+        workers_.push_back(pid);
+        answer.kind = NurseryMessage::Kind::spawned;
+        answer.pid = pid;
+        // The child is not reaped before the answer is sent: the pid cannot mean another process.
+        const FileDescriptor pidfd = open_pidfd(pid);
+        return send_message(socket_.get(), answer, pidfd.get());
+    }
+
+    void reap() {
+        signalfd_siginfo seen{};
+        while (read(signals_.get(), &seen, sizeof seen) > 0) {
+        }
+        int status = 0;
+        pid_t pid = 0;
+        while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+            std::erase(workers_, pid);
+            NurseryMessage message;
+            message.kind = NurseryMessage::Kind::ended;
+            message.pid = pid;
+            message.status = status;
+            send_message(socket_.get(), message, -1);
+        }
+    }
+
+    [[noreturn]] void end() {
+        for (const pid_t pid : workers_) {
+            kill(pid, SIGKILL);
+        }
+        for (const pid_t pid : workers_) {
+            while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+            }
+        }
+        // A coordinator that ends in order removes its files itself; a killed one cannot.
+        pollfd coordinator{setup_.coordinator_pidfd, POLLIN, 0};
+        if (poll(&coordinator, 1, 0) > 0) {
+            instance_.remove_files();
+        }
+        _exit(0);
+    }
+
+    const WorkerSetup& setup_;
+    Instance& instance_;
+    FileDescriptor socket_;
+    FileDescriptor signals_;
+    std::vector<pid_t> workers_;
+};
+
+}  // namespace
+
+Nursery Nursery::start(const WorkerSetup& setup, Instance& instance) {
+    std::array<int, 2> sockets{-1, -1};
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets.data()) != 0) {
+        throw RunError("cannot make the nursery's socket: " + errno_text());
+    }
+    FileDescriptor ours(sockets[0]);
+    FileDescriptor theirs(sockets[1]);
+    const pid_t pid = fork();
+    if (pid < 0) {
+        throw RunError("cannot fork the nursery: " + errno_text() +
+                       "; is the limit on processes reached (ulimit -u)?");
+    }
+    if (pid == 0) {
+        ours.close();
+        prctl(PR_SET_NAME, "echelle-nursery");
+        std::signal(SIGINT, SIG_IGN);
+        std::signal(SIGTERM, SIG_IGN);
+        NurseryProcess(setup, instance, std::move(theirs)).run();
+    }
+    return Nursery(pid, std::move(ours));
+}
+
+Nursery::~Nursery() {
+    if (pid_ <= 0 || !socket_) {
+        return;  // moved from
+    }
+    socket_.close();
+    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+}
+
+bool Nursery::request_spawn(const WorkerIdentity& identity) {
+    NurseryMessage message;
+    message.kind = NurseryMessage::Kind::spawn;
+    message.id = identity.id;
+    message.incarnation = identity.incarnation;
+    message.cpu = identity.cpu ? static_cast<int32_t>(*identity.cpu) : -1;
+    alive_ = alive_ && send_message(socket_.get(), message, -1);
+    return alive_;
+}
+
+std::optional<Nursery::Answer> Nursery::receive() {
+    Answer answer;
+    const int got = receive_message(socket_.get(), answer.message, answer.pidfd);
+    if (got < 0) {
+        alive_ = false;
+    }
+    return got > 0 ? std::optional<Answer>(std::move(answer)) : std::nullopt;
+}
+
+}  // namespace echelle

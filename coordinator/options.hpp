@@ -1,0 +1,60 @@
+// The coordinator's command line (docs/operations.md lists it). Scripts rely on these names.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "common/wakeup.hpp"
+#include "common/welch_parameters.hpp"
+#include "coordinator/sources/source.hpp"
+#include "worker/fft_plans.hpp"
+
+namespace echelle {
+
+// --average FRAMES | all | SECONDSs
+struct Average {
+    enum class Kind { frames, all, seconds };
+    Kind kind = Kind::frames;
+    uint64_t frames = 16;
+    double seconds = 0;
+
+    static Average parse(const std::string& text);  // throws UsageError
+    // Frames of one integration, 0 for all. Seconds become the nearest whole number of frames, at
+    // least one.
+    uint64_t frames_for(const Stream& stream) const;
+};
+
+struct Options {
+    std::string source = "sim:";
+    std::optional<uint32_t> workers;  // nothing: as many as CPUs may be used
+    StreamOptions stream;
+    WelchParameters welch;
+    Average average;
+    std::optional<uint32_t> block_channels;  // nothing: auto
+    std::optional<uint32_t> block_frames;
+    std::optional<uint64_t> ring_frames;
+    std::optional<OverrunPolicy> on_overrun;
+    double budget_us = 100.0;
+    NotifyKind notify = NotifyKind::zmq;
+    std::string pin = "auto";  // auto | none | CPULIST
+    FftEffort fft_effort = FftEffort::patient;
+    std::string record;
+    std::string report;
+    std::string control;  // endpoint; empty: in the instance's directory
+    std::string name;     // empty: the default, or a free one
+    std::optional<uint64_t> frames;
+    std::optional<double> duration_s;
+    bool quiet = false;
+};
+
+struct ParsedOptions {
+    Options options;
+    bool run = true;   // false: --help or --version was answered
+    std::string text;  // what to print then
+};
+
+// Throws UsageError with one line that names the option, the value and the remedy.
+ParsedOptions parse_options(int argc, const char* const* argv);
+
+}  // namespace echelle

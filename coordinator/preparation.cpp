@@ -1,0 +1,149 @@
+#include "coordinator/preparation.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <string>
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/clock.hpp"
+#include "common/error.hpp"
+#include "coordinator/limits.hpp"
+#include "coordinator/warnings.hpp"
+
+namespace echelle {
+namespace {
+
+void check_recording_is_long_enough(const Source& source, const WelchParameters& welch) {
+    const auto stretch = source.longest_stretch();
+    if (stretch && *stretch < welch.nperseg) {
+        throw UsageError("--nperseg " + std::to_string(welch.nperseg) +
+                         " is longer than the recording, whose longest stretch without a gap has " +
+                         std::to_string(*stretch) + " samples per channel: give " +
+                         std::to_string(*stretch) + " at most");
+    }
+}
+
+void choose_workers(Preparation& run) {
+    run.usable_cpus = usable_cpus();
+    if (run.options.pin == "auto") {
+        run.worker_cpus = run.usable_cpus;
+    } else if (run.options.pin != "none") {
+        run.worker_cpus = parse_cpu_list(run.options.pin, run.usable_cpus);
+    }
+    run.workers = run.options.workers.value_or(static_cast<uint32_t>(run.usable_cpus.size()));
+    check_worker_limits(run.workers, run.options.notify);
+}
+
+void plan_work(Preparation& run) {
+    BlockPlanRequest request;
+    request.frames_per_integration = run.frames_per_integration;
+    request.most_workers = run.workers;
+    request.block_channels = run.options.block_channels;
+    request.block_frames = run.options.block_frames;
+    request.ring_frames = run.options.ring_frames;
+    request.total_samples = run.source->total_samples();
+    if (run.ring) {
+        request.given_ring_frames = run.ring->slot_count();
+    }
+    run.plan = plan_blocks(run.stream, run.options.welch, request);
+}
+
+void make_plans(Preparation& run) {
+    const int64_t began_ns = monotonic_ns();
+    run.plans.emplace(run.options.welch.nperseg, run.stream.geometry.is_complex(),
+                      run.options.welch.pair_channels, run.options.fft_effort);
+    const double seconds = static_cast<double>(monotonic_ns() - began_ns) / 1e9;
+    if (seconds > 1.0 && !run.options.quiet) {
+        std::fprintf(stderr,
+                     "planned the transforms for nperseg %u in %.1f s (%s); kept for next time\n",
+                     run.options.welch.nperseg, seconds,
+                     std::string(name_of(run.options.fft_effort)).c_str());
+    }
+}
+
+void make_ledger(Preparation& run) {
+    LedgerShape shape;
+    shape.capacity = run.plan.ledger_blocks;
+    shape.most_frames = run.plan.most_listed_frames();
+    shape.workers = run.workers;
+    shape.result_bytes = run.plan.result_bytes;
+    run.ledger.emplace(shape);
+}
+
+void fill_worker_setup(Preparation& run) {
+    run.own_pidfd = FileDescriptor(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
+    if (!run.own_pidfd) {
+        throw RunError("this kernel refuses pidfd_open (" + errno_text() +
+                       "): Linux 5.3 or later without a seccomp filter on it is needed");
+    }
+    run.setup.ring = &*run.ring;
+    run.setup.ledger = &*run.ledger;
+    run.setup.stream = run.stream;
+    run.setup.welch = run.options.welch;
+    run.setup.plans = &*run.plans;
+    run.setup.most_channels = run.plan.block_channels;
+    run.setup.most_frames = run.plan.most_listed_frames();
+    run.setup.most_values = run.plan.most_values;
+    run.setup.notify = run.options.notify;
+    run.setup.endpoints = run.instance->wakeup_endpoints();
+    run.setup.coordinator_pidfd = run.own_pidfd.get();
+}
+
+void block_signals() {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int signal : {SIGINT, SIGTERM, SIGCHLD}) {
+        sigaddset(&set, signal);
+    }
+    pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
+void take_instance_name(Preparation& run) {
+    block_signals();
+    run.instance = Instance::lock(run.options.name);
+    if (run.options.name.empty() && run.instance->name() != default_instance_name &&
+        !run.options.quiet) {
+        warn("instance '" + std::string(default_instance_name) +
+             "' is running already; this one is '" + run.instance->name() +
+             "' (choose with --name)");
+    }
+}
+
+}  // namespace
+
+Preparation::~Preparation() {
+    if (instance) {
+        instance->remove_files();
+    }
+}
+
+uint32_t Preparation::parallel_workers() const {
+    const size_t cpus = worker_cpus.empty() ? usable_cpus.size() : worker_cpus.size();
+    return static_cast<uint32_t>(std::min<size_t>(workers, cpus));
+}
+
+std::unique_ptr<Preparation> prepare(const Options& options) {
+    auto run = std::make_unique<Preparation>(options);
+    run->source = open_source(SourceUri::parse(options.source), options.stream);
+    run->stream = run->source->stream();
+    run->policy = options.on_overrun.value_or(run->source->default_policy());
+    run->frames_per_integration = options.average.frames_for(run->stream);
+    check_recording_is_long_enough(*run->source, options.welch);
+    run->ring = run->source->take_ring();
+    run->ring_is_outside = run->ring.has_value();
+    choose_workers(*run);
+    plan_work(*run);
+    make_plans(*run);
+    if (!run->ring) {
+        run->ring = Ring::anonymous(run->stream, run->plan.ring_frames);
+    }
+    make_ledger(*run);
+    take_instance_name(*run);
+    fill_worker_setup(*run);
+    return run;
+}
+
+}  // namespace echelle

@@ -1,0 +1,55 @@
+// What a run is made of before it has a second thread or process: source, plans, ring, ledger and
+// the instance's lock, in the order in which they are made. Everything a worker needs is here,
+// since the nursery inherits it by fork.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "common/instance.hpp"
+#include "common/ledger.hpp"
+#include "common/ring.hpp"
+#include "common/topology.hpp"
+#include "coordinator/block_plan.hpp"
+#include "coordinator/options.hpp"
+#include "coordinator/sources/source.hpp"
+#include "worker/fft_plans.hpp"
+#include "worker/worker_loop.hpp"
+
+namespace echelle {
+
+struct Preparation {
+    explicit Preparation(const Options& given) : options(given) {}
+    Preparation(const Preparation&) = delete;
+    Preparation& operator=(const Preparation&) = delete;
+    ~Preparation();  // removes the instance's files
+
+    // Workers that can compute at the same time: at most one for each CPU.
+    uint32_t parallel_workers() const;
+
+    const Options& options;
+    std::unique_ptr<Source> source;
+    std::optional<Ring> ring;
+    bool ring_is_outside = false;  // an outside producer's, not ours
+    Stream stream;
+    OverrunPolicy policy = OverrunPolicy::drop;
+    uint64_t frames_per_integration = 0;
+    std::vector<Cpu> usable_cpus;
+    std::vector<Cpu> worker_cpus;  // empty: workers are not bound
+    uint32_t workers = 0;
+    BlockPlan plan;
+    std::optional<FftPlans> plans;
+    std::optional<Ledger> ledger;
+    std::optional<Instance> instance;
+    FileDescriptor own_pidfd;
+    WorkerSetup setup;
+};
+
+// Blocks SIGINT, SIGTERM and SIGCHLD in this process before it takes the instance's name, so that
+// nothing is left behind if one comes; the conductor reads them from a signalfd. Throws UsageError
+// and RunError.
+std::unique_ptr<Preparation> prepare(const Options& options);
+
+}  // namespace echelle

@@ -1,0 +1,47 @@
+#include "coordinator/progress.hpp"
+
+#include <cstdio>
+
+#include <unistd.h>
+
+#include "common/clock.hpp"
+
+namespace echelle {
+namespace {
+
+constexpr int64_t terminal_interval_ns = 500'000'000;
+constexpr int64_t pipe_interval_ns = 5'000'000'000;
+
+}  // namespace
+
+Progress::Progress(bool quiet)
+    : quiet_(quiet), is_terminal_(isatty(STDERR_FILENO) == 1), last_ns_(monotonic_ns()) {}
+
+void Progress::update(const RunFacts& facts) {
+    const int64_t now_ns = monotonic_ns();
+    const int64_t interval_ns = now_ns - last_ns_;
+    if (quiet_ || interval_ns < (is_terminal_ ? terminal_interval_ns : pipe_interval_ns)) {
+        return;
+    }
+    const RunFigures figures = figures_of(facts);
+    const uint64_t done = figures.books.frames.done;
+    const double frames_per_s =
+        static_cast<double>(done - last_done_) * 1e9 / static_cast<double>(interval_ns);
+    std::fprintf(
+        stderr, "%s%.0f frames/s, %.2f x real time, %u workers, ring %.0f %% full, %lu dropped%s",
+        is_terminal_ ? "\r\033[K" : "", frames_per_s,
+        frames_per_s * facts.stream.frame_period_ns() / 1e9, facts.supervisor->alive(),
+        100.0 * figures.ring_fill, figures.books.frames.dropped_in_all(), is_terminal_ ? "" : "\n");
+    line_is_open_ = is_terminal_;
+    last_ns_ = now_ns;
+    last_done_ = done;
+}
+
+void Progress::finish() {
+    if (line_is_open_) {
+        std::fputc('\n', stderr);
+        line_is_open_ = false;
+    }
+}
+
+}  // namespace echelle

@@ -1,0 +1,64 @@
+// The report: what --report writes at the end and `echellectl --json status` answers while it runs.
+// Keys are a contract with scripts (docs/operations.md describes each).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "common/ledger.hpp"
+#include "common/ring.hpp"
+#include "coordinator/accounts.hpp"
+#include "coordinator/block_plan.hpp"
+#include "coordinator/options.hpp"
+#include "coordinator/sources/source.hpp"
+#include "coordinator/supervisor.hpp"
+#include "worker/fft_plans.hpp"
+
+namespace echelle {
+
+// Everything that a report is made of; made by run(), outlives the reports. Main thread only.
+struct RunFacts {
+    const Options* options = nullptr;
+    Stream stream;
+    std::string source_description;
+    OverrunPolicy policy = OverrunPolicy::drop;
+    uint64_t frames_per_integration = 0;
+    uint32_t workers = 0;
+    uint32_t parallel_workers = 0;  // that can compute at the same time: at most one for each CPU
+    const BlockPlan* plan = nullptr;
+    const FftPlans* plans = nullptr;
+    const Ring* ring = nullptr;
+    const Ledger* ledger = nullptr;
+    const Accounts* accounts = nullptr;
+    const Supervisor* supervisor = nullptr;
+    std::string instance_name;
+    int64_t started_ns = 0;  // monotonic, when the source was started
+    int64_t ended_ns = 0;    // 0 while it runs
+    uint64_t worker_rss_max_bytes = 0;
+    std::string failure;  // why the run failed, empty otherwise
+};
+
+// Figures that the report, the progress line and the final table have in common.
+struct RunFigures {
+    Accounts::Snapshot books;
+    double wall_s = 0;
+    double period_us = 0;        // wall time per frame done, from the first frame in
+    double core_us = 0;          // worker CPU time per frame done
+    double realtime_factor = 0;  // stream time done / wall time
+    double over_fraction = 0;    // of the frames done
+    double ring_fill = 0;        // frames in the ring that are still needed / its length
+};
+RunFigures figures_of(const RunFacts& facts);
+
+nlohmann::ordered_json make_report(const RunFacts& facts);
+// Replaces the file atomically. Throws RunError.
+void write_report(const RunFacts& facts, const std::string& path);
+// The table that ends a run on standard output.
+std::string final_table(const RunFacts& facts);
+
+// Memory of a process besides what it shares: its anonymous and file pages, bytes; 0 when unknown.
+uint64_t private_rss_bytes(pid_t pid);
+
+}  // namespace echelle

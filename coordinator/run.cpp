@@ -1,0 +1,533 @@
+#include "coordinator/run.hpp"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include <nlohmann/json.hpp>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/clock.hpp"
+#include "common/futex.hpp"
+#include "common/invariant.hpp"
+#include "coordinator/collector.hpp"
+#include "coordinator/control.hpp"
+#include "coordinator/ingest.hpp"
+#include "coordinator/nursery.hpp"
+#include "coordinator/preparation.hpp"
+#include "coordinator/progress.hpp"
+#include "coordinator/report.hpp"
+#include "coordinator/sinks/recording_sink.hpp"
+#include "coordinator/supervisor.hpp"
+#include "coordinator/warnings.hpp"
+
+namespace echelle {
+namespace {
+
+constexpr int64_t patience_at_start_ns = 10'000'000'000;
+constexpr int64_t patience_at_end_ns = 2'000'000'000;
+constexpr int64_t memory_look_ns = 1'000'000'000;
+
+// A flag that a thread raises for the main loop, as something that can be polled.
+class Doorbell {
+  public:
+    Doorbell() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+    int fd() const { return fd_.get(); }
+    void ring() {
+        const uint64_t one = 1;
+        static_cast<void>(!write(fd_.get(), &one, sizeof one));
+    }
+    void clear() {
+        uint64_t count = 0;
+        static_cast<void>(!read(fd_.get(), &count, sizeof count));
+    }
+
+  private:
+    FileDescriptor fd_;
+};
+
+sigset_t watched_signals() {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int signal : {SIGINT, SIGTERM, SIGCHLD}) {
+        sigaddset(&set, signal);
+    }
+    return set;
+}
+
+class Conductor {
+  public:
+    explicit Conductor(Preparation& run)
+        : run_(run),
+          nursery_(start_nursery(run)),
+          signals_(make_signal_descriptor()),
+          progress_(run.options.quiet) {}
+
+    ExitCode conduct() {
+        try {
+            start();
+            wait_for_the_end();
+        } catch (const UsageError&) {
+            // Found before a frame was taken (an output that cannot be made): exit code 2.
+            abort_threads();
+            throw;
+        } catch (const std::exception& error) {
+            fail(error.what());
+        }
+        return finish();
+    }
+
+  private:
+    static Nursery start_nursery(Preparation& run) {
+        // Workers orphaned by a killed nursery come to us, to be reaped and counted.
+        prctl(PR_SET_CHILD_SUBREAPER, 1);
+        return Nursery::start(run.setup, *run.instance);
+    }
+
+    static FileDescriptor make_signal_descriptor() {
+        const sigset_t set = watched_signals();
+        return FileDescriptor(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+    }
+
+    void start() {
+        if (!run_.options.record.empty()) {
+            recording_ = std::make_unique<RecordingSink>(run_.options.record);
+        }
+        std::vector<SpectrumSink*> sinks;
+        if (recording_) {
+            sinks.push_back(recording_.get());
+        }
+        const std::string endpoint =
+            run_.options.control.empty() ? run_.instance->control_endpoint() : run_.options.control;
+        control_ = std::make_unique<Control>(context_, endpoint);
+        add_commands();
+        wakeups_ =
+            make_wakeups(run_.options.notify, *run_.ledger, run_.instance->wakeup_endpoints());
+        integrator_ = std::make_unique<Integrator>(run_.stream, run_.options.welch,
+                                                   run_.frames_per_integration, sinks);
+        make_ingest();
+        make_collector();
+        start_workers();
+        fill_facts();
+        collector_thread_ = std::thread([this] { collect(); });
+        ingest_thread_ = std::thread([this] { ingest(); });
+        if (!run_.ring_is_outside) {
+            source_thread_ = std::thread([this] { feed(); });
+        }
+    }
+
+    void make_ingest() {
+        Ingest::Setup setup;
+        setup.ring = &*run_.ring;
+        setup.ledger = &*run_.ledger;
+        setup.plan = &run_.plan;
+        setup.accounts = &accounts_;
+        setup.channels = run_.stream.geometry.channels;
+        setup.frames_per_integration = run_.frames_per_integration;
+        setup.policy = run_.policy;
+        if (run_.ring_is_outside) {
+            setup.first_position = run_.policy == OverrunPolicy::drop
+                                       ? run_.ring->head()
+                                       : run_.ring->header().tail.load(std::memory_order_acquire);
+        }
+        setup.most_frames = run_.options.frames;
+        setup.stop = &stop_ingest_;
+        setup.abort = &abort_;
+        setup.workers = &alive_workers_;
+        first_position_ = setup.first_position;
+        ingest_ = std::make_unique<Ingest>(setup);
+    }
+
+    void make_collector() {
+        Collector::Setup setup;
+        setup.ring = &*run_.ring;
+        setup.ledger = &*run_.ledger;
+        setup.plan = &run_.plan;
+        setup.accounts = &accounts_;
+        setup.integrator = integrator_.get();
+        setup.needed_by_ingest = &ingest_->first_position_needed();
+        setup.abort = &abort_;
+        setup.budget_ns = run_.options.budget_us * 1000.0;
+        setup.parallel_workers = run_.parallel_workers();
+        collector_ = std::make_unique<Collector>(setup);
+    }
+
+    // Real hardware does not wait for us: the source is started when workers are at work.
+    void start_workers() {
+        Supervisor::Setup setup;
+        setup.nursery = &nursery_;
+        setup.ledger = &*run_.ledger;
+        setup.accounts = &accounts_;
+        setup.cpus = run_.worker_cpus;
+        setup.work_was_requeued = [this] { ingest_->wake_workers_soon(); };
+        setup.warn = warn;
+        supervisor_ = std::make_unique<Supervisor>(std::move(setup), run_.workers);
+        const int64_t deadline = monotonic_ns() + patience_at_start_ns;
+        while (!workers_are_ready()) {
+            if (monotonic_ns() > deadline) {
+                throw RunError("the workers did not start within 10 s; see the messages above");
+            }
+            pollfd events{supervisor_->events(), POLLIN, 0};
+            poll(&events, 1, 1);
+            look_after_workers();
+            if (stop_requested_) {
+                break;
+            }
+        }
+        if (run_.options.pin != "none") {
+            warn_unbound_workers();
+        }
+    }
+
+    bool workers_are_ready() const {
+        if (!supervisor_->nursery_alive()) {
+            throw RunError("the nursery died while workers were being started");
+        }
+        for (uint32_t id = 0; id < run_.workers; ++id) {
+            const auto& record = run_.ledger->worker(static_cast<uint16_t>(id));
+            if (record.stage.load(std::memory_order_relaxed) ==
+                static_cast<uint32_t>(WorkerStage::starting)) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    void warn_unbound_workers() {
+        for (uint32_t id = 0; id < run_.workers; ++id) {
+            const auto& record = run_.ledger->worker(static_cast<uint16_t>(id));
+            if (record.cpu.load(std::memory_order_relaxed) == 0) {
+                warn("worker " + std::to_string(id) +
+                     " could not be bound to its CPU; it runs where the kernel puts it");
+                return;
+            }
+        }
+    }
+
+    void fill_facts() {
+        facts_.options = &run_.options;
+        facts_.stream = run_.stream;
+        facts_.source_description = run_.source->describe();
+        facts_.policy = run_.policy;
+        facts_.frames_per_integration = run_.frames_per_integration;
+        facts_.workers = run_.workers;
+        facts_.parallel_workers = run_.parallel_workers();
+        facts_.plan = &run_.plan;
+        facts_.plans = &*run_.plans;
+        facts_.ring = &*run_.ring;
+        facts_.ledger = &*run_.ledger;
+        facts_.accounts = &accounts_;
+        facts_.supervisor = supervisor_.get();
+        facts_.instance_name = run_.instance->name();
+        facts_.started_ns = monotonic_ns();
+        if (run_.ring_is_outside) {
+            run_.ring->begin_reading(first_position_);
+        }
+    }
+
+    void add_commands() {
+        control_->on("status", [this](const nlohmann::json&) { return make_report(facts_); });
+        control_->on("stop", [this](const nlohmann::json&) {
+            request_stop();
+            return nlohmann::ordered_json{{"stopping", true}};
+        });
+    }
+
+    // ---- the three threads
+
+    void collect() {
+        try {
+            const auto notices = wakeups_->notice_receiver();
+            collector_->run(*notices);
+        } catch (const std::exception& error) {
+            fail(error.what());
+        }
+        collector_done_.store(true, std::memory_order_release);
+        doorbell_.ring();
+    }
+
+    void ingest() {
+        try {
+            const auto tokens = wakeups_->token_sender();
+            ingest_->run(*tokens);
+        } catch (const std::exception& error) {
+            fail(error.what());
+        }
+        doorbell_.ring();
+    }
+
+    void feed() {
+        RingWriter writer(*run_.ring);
+        try {
+            run_.source->run(writer, run_.policy, stop_source_);
+        } catch (const std::exception& error) {
+            // What has been read is finished and kept; the run has failed all the same.
+            note_failure(error.what());
+        }
+        writer.end();
+    }
+
+    // ---- the main loop
+
+    void wait_for_the_end() {
+        while (!collector_done_.load(std::memory_order_acquire)) {
+            std::array<zmq::pollitem_t, 4> items{
+                zmq::pollitem_t{control_->socket().handle(), 0, ZMQ_POLLIN, 0},
+                zmq::pollitem_t{nullptr, supervisor_->events(), ZMQ_POLLIN, 0},
+                zmq::pollitem_t{nullptr, signals_.get(), ZMQ_POLLIN, 0},
+                zmq::pollitem_t{nullptr, doorbell_.fd(), ZMQ_POLLIN, 0}};
+            if (zmq_poll(items.data(), static_cast<int>(items.size()), 20) < 0 && errno != EINTR) {
+                throw RunError(std::string("the main loop cannot wait: ") + zmq_strerror(errno));
+            }
+            doorbell_.clear();
+            look_after_workers();
+            control_->handle_requests();
+            if (aborting_) {
+                break;
+            }
+            look_at_time();
+            progress_.update(facts_);
+        }
+    }
+
+    void look_after_workers() {
+        supervisor_->handle_events();
+        supervisor_->handle_timers();
+        handle_signals();
+        alive_workers_.store(supervisor_->alive(), std::memory_order_relaxed);
+        if (!supervisor_->nursery_alive() && supervisor_->alive() == 0) {
+            fail("the nursery and every worker have died: nobody is left to do the work");
+        }
+    }
+
+    void handle_signals() {
+        signalfd_siginfo signal{};
+        while (read(signals_.get(), &signal, sizeof signal) == sizeof signal) {
+            if (signal.ssi_signo != SIGCHLD) {
+                if (stop_requested_) {
+                    fail("stopped at once by a second signal");
+                }
+                request_stop();
+            }
+        }
+        int status = 0;
+        pid_t pid = 0;
+        while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+            supervisor_->child_ended(pid, status);
+        }
+    }
+
+    void look_at_time() {
+        const int64_t now_ns = monotonic_ns();
+        if (run_.options.duration_s &&
+            static_cast<double>(now_ns - facts_.started_ns) / 1e9 >= *run_.options.duration_s) {
+            request_stop();
+        }
+        if (now_ns - memory_looked_ns_ > memory_look_ns) {
+            memory_looked_ns_ = now_ns;
+            look_at_memory();
+        }
+    }
+
+    void look_at_memory() {
+        for (const WorkerStatus& worker : supervisor_->status()) {
+            if (worker.pid != 0) {
+                facts_.worker_rss_max_bytes =
+                    std::max(facts_.worker_rss_max_bytes, private_rss_bytes(worker.pid));
+            }
+        }
+    }
+
+    // ---- the end
+
+    // What is in the ring is finished, then the run ends.
+    void request_stop() {
+        stop_requested_ = true;
+        stop_source_.store(true, std::memory_order_relaxed);
+        // Our own source ends the ring itself, after its last frame.
+        stop_ingest_.store(run_.ring_is_outside, std::memory_order_relaxed);
+    }
+
+    void note_failure(const std::string& why) {
+        const std::lock_guard lock(failure_mutex_);
+        if (failure_.empty()) {
+            failure_ = why;
+        }
+    }
+
+    // Any thread: ends the run now.
+    void fail(const std::string& why) {
+        note_failure(why);
+        abort_.store(true, std::memory_order_relaxed);
+        stop_source_.store(true, std::memory_order_relaxed);
+        aborting_.store(true, std::memory_order_relaxed);
+        doorbell_.ring();
+    }
+
+    void abort_threads() {
+        abort_.store(true, std::memory_order_relaxed);
+        stop_source_.store(true, std::memory_order_relaxed);
+        join_threads();
+        if (supervisor_) {
+            supervisor_->let_workers_leave();
+            supervisor_->kill_all();
+        }
+        clear_up();
+    }
+
+    void join_threads() {
+        for (std::thread* thread : {&source_thread_, &ingest_thread_, &collector_thread_}) {
+            if (thread->joinable()) {
+                thread->join();
+            }
+        }
+    }
+
+    ExitCode finish() {
+        stop_source_.store(true, std::memory_order_relaxed);
+        join_threads();
+        facts_.ended_ns = monotonic_ns();
+        if (supervisor_) {
+            look_at_memory();
+            let_workers_leave();
+        }
+        if (ingest_ && ingest_->producer_vanished()) {
+            note_failure("the ring's producer (pid " +
+                         std::to_string(run_.ring->header().producer_pid) +
+                         ") vanished without ending the ring; what it had written is done");
+        }
+        if (abort_.load(std::memory_order_relaxed)) {
+            accounts_.abort_in_flight();
+        }
+        finish_recording();
+        progress_.finish();
+        tell_outcome();
+        clear_up();
+        return failure_.empty() ? ExitCode::done : ExitCode::failed_while_running;
+    }
+
+    void let_workers_leave() {
+        supervisor_->let_workers_leave();
+        if (abort_.load(std::memory_order_relaxed)) {
+            supervisor_->kill_all();
+        }
+        run_.ledger->ask_workers_to_leave();
+        run_.ledger->work_futex().fetch_add(1, std::memory_order_release);
+        futex_wake(run_.ledger->work_futex());
+        const int64_t deadline = monotonic_ns() + patience_at_end_ns;
+        while (supervisor_->alive() > 0) {
+            pollfd events{supervisor_->events(), POLLIN, 0};
+            poll(&events, 1, 5);
+            supervisor_->handle_events();
+            handle_signals_at_end();
+            if (monotonic_ns() > deadline) {
+                warn(std::to_string(supervisor_->alive()) +
+                     " workers did not leave when asked and were killed");
+                supervisor_->kill_all();
+                break;
+            }
+        }
+    }
+
+    void handle_signals_at_end() {
+        int status = 0;
+        pid_t pid = 0;
+        while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+            supervisor_->child_ended(pid, status);
+        }
+    }
+
+    void finish_recording() {
+        if (!recording_ || abort_.load(std::memory_order_relaxed)) {
+            return;
+        }
+        try {
+            recording_->finish();
+        } catch (const std::exception& error) {
+            note_failure(error.what());
+        }
+    }
+
+    void tell_outcome() {
+        if (!supervisor_) {
+            std::fprintf(stderr, "echelle-coordinator: failed: %s\n", failure_.c_str());
+            return;
+        }
+        facts_.failure = failure_;
+        if (!run_.options.report.empty()) {
+            try {
+                write_report(facts_, run_.options.report);
+            } catch (const std::exception& error) {
+                note_failure(error.what());
+            }
+        }
+        if (!run_.options.quiet) {
+            std::fputs(final_table(facts_).c_str(), stdout);
+            std::fflush(stdout);
+        }
+        if (!failure_.empty()) {
+            std::fprintf(stderr, "echelle-coordinator: failed: %s\n", failure_.c_str());
+        }
+        const auto books = accounts_.snapshot();
+        ECHELLE_INVARIANT(books.frames.close() && books.blocks.close());
+    }
+
+    void clear_up() {
+        if (run_.ring_is_outside) {
+            run_.ring->end_reading();
+        }
+        control_.reset();
+    }
+
+    Preparation& run_;
+    Nursery nursery_;
+    FileDescriptor signals_;
+    Doorbell doorbell_;
+    zmq::context_t context_{1};
+    std::unique_ptr<Wakeups> wakeups_;
+    std::unique_ptr<Control> control_;
+    std::unique_ptr<RecordingSink> recording_;
+    Accounts accounts_;
+    std::unique_ptr<Integrator> integrator_;
+    std::unique_ptr<Ingest> ingest_;
+    std::unique_ptr<Collector> collector_;
+    std::unique_ptr<Supervisor> supervisor_;
+    RunFacts facts_;
+    Progress progress_;
+    uint64_t first_position_ = 0;
+    int64_t memory_looked_ns_ = 0;
+    bool stop_requested_ = false;
+
+    // Raised by the main thread or a failing one; each thread looks at them in its loop.
+    std::atomic<bool> stop_source_{false};
+    std::atomic<bool> stop_ingest_{false};
+    std::atomic<bool> abort_{false};
+    std::atomic<bool> aborting_{false};
+    std::atomic<bool> collector_done_{false};
+    std::atomic<uint32_t> alive_workers_{0};
+
+    std::mutex failure_mutex_;  // guards failure_ while threads run
+    std::string failure_;
+
+    std::thread source_thread_;
+    std::thread ingest_thread_;
+    std::thread collector_thread_;
+};
+
+}  // namespace
+
+ExitCode run_coordinator(const Options& options) {
+    const auto prepared = prepare(options);
+    return Conductor(*prepared).conduct();
+}
+
+}  // namespace echelle

@@ -1,0 +1,45 @@
+// The metadata of a SigMF recording: JSON text to a checked struct. Touches no file.
+//
+// SigMF 1.2 (sigmf-spec.md and sigmf-schema.json of the SigMF project). Read are the fields that
+// say where samples lie and what they are; all others are ignored, as the specification asks.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/rational.hpp"
+#include "common/stream.hpp"
+#include "coordinator/sources/sample_file.hpp"
+
+namespace echelle {
+
+// Longer metadata is refused: 64 MiB.
+inline constexpr uint64_t most_sigmf_metadata_bytes = uint64_t{1} << 26;
+
+struct SigmfCapture {
+    uint64_t sample_start = 0;             // index of its first sample
+    std::optional<uint64_t> global_index;  // the same sample's index where it was recorded
+    uint64_t header_bytes = 0;             // before its samples in the data file
+    std::optional<double> frequency;       // centre, Hz
+    std::optional<int64_t> epoch_ns;       // core:datetime as Unix time
+};
+
+struct SigmfMetadata {
+    SampleFormat format = SampleFormat::i16;
+    ValueCoding coding = ValueCoding::int16_little;
+    uint32_t channels = 1;  // interleaved sample by sample
+    std::optional<Rational> sample_rate;
+    uint64_t offset = 0;  // core:offset: index of the data file's first sample
+    uint64_t trailing_bytes = 0;
+    std::optional<std::string> dataset;  // a file name, without a folder
+    bool metadata_only = false;
+    std::vector<SigmfCapture> captures;  // at least one; sample_start never falls
+};
+
+// Throws UsageError naming `what`, the field, the value seen and what was expected.
+SigmfMetadata parse_sigmf_metadata(std::string_view json, const std::string& what);
+
+}  // namespace echelle

@@ -1,0 +1,17 @@
+// sigmf:PATH?rate=&samples=&tail=drop
+//
+// A SigMF recording: PATH names its .sigmf-meta, its .sigmf-data, or both without the ending.
+// docs/sources.md says how captures become stretches and gaps.
+#pragma once
+
+#include <memory>
+
+#include "coordinator/sources/source.hpp"
+
+namespace echelle {
+
+// Throws UsageError. The rate must come from the metadata, a key or `options`; what the metadata
+// says may not be contradicted.
+std::unique_ptr<Source> open_sigmf_source(SourceUri uri, const StreamOptions& options);
+
+}  // namespace echelle

@@ -1,0 +1,187 @@
+#include "fpga_sim/frame_producer.hpp"
+
+#include <algorithm>
+#include <ctime>
+#include <vector>
+
+#include <sys/prctl.h>
+
+#include "common/clock.hpp"
+#include "common/invariant.hpp"
+
+namespace echelle {
+namespace {
+
+constexpr int64_t look_at_stop_ns = 50'000'000;
+
+// Sleeps until the monotonic clock reads `deadline_ns`; false when stopped before. A signal that
+// interrupts the sleep only makes it look at `stop` earlier.
+bool sleep_until(int64_t deadline_ns, const std::atomic<bool>& stop) {
+    for (;;) {
+        const int64_t now = monotonic_ns();
+        if (stop.load(std::memory_order_relaxed)) {
+            return false;
+        }
+        if (now >= deadline_ns) {
+            return true;
+        }
+        const int64_t until = std::min(deadline_ns, now + look_at_stop_ns);
+        const timespec wake{until / 1'000'000'000, until % 1'000'000'000};
+        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &wake, nullptr);
+    }
+}
+
+// The kernel may let a sleeper lie 50 us longer than it asked, a quarter of a frame period. Holds
+// for the calling thread, and only as long as this object lives.
+class PunctualThread {
+  public:
+    PunctualThread() : usual_slack_(prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0)) {
+        prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
+    }
+    ~PunctualThread() {
+        if (usual_slack_ > 0) {
+            prctl(PR_SET_TIMERSLACK, static_cast<unsigned long>(usual_slack_), 0, 0, 0);
+        }
+    }
+    PunctualThread(const PunctualThread&) = delete;
+    PunctualThread& operator=(const PunctualThread&) = delete;
+
+  private:
+    int usual_slack_;
+};
+
+}  // namespace
+
+FrameProducer::FrameProducer(const SimOptions& options)
+    : options_(options),
+      generator_(options.signal, options.stream, options.seed),
+      faults_(options.faults, options.seed) {
+    if (!options.write_raw.empty()) {
+        raw_.emplace(options.write_raw);
+    }
+}
+
+bool FrameProducer::is_beyond_end(uint64_t frame_index) const {
+    return options_.frames && frame_index >= *options_.frames;
+}
+
+void FrameProducer::make(uint64_t frame_index, std::span<int16_t> frame) const {
+    generator_.generate(frame_index * options_.stream.geometry.samples, frame);
+    faults_.apply_over_range(frame_index, options_.stream, frame);
+}
+
+void FrameProducer::fill(Ring& ring, const std::atomic<bool>& stop) const {
+    ECHELLE_INVARIANT(ring.stream().geometry == options_.stream.geometry);
+    if (options_.generate == Generate::each) {
+        return;
+    }
+    uint64_t used = ring.slot_count();
+    if (options_.frames) {
+        // Repeats take up slots of their own, at most one for each frame.
+        used = std::min(used, *options_.frames * (options_.faults.repeat_every > 0 ? 2 : 1));
+    }
+    for (uint64_t slot = 0; slot < used && !stop.load(std::memory_order_relaxed); ++slot) {
+        make(slot, ring.frame(slot));
+    }
+}
+
+void FrameProducer::run(RingWriter& writer, bool wait_for_room, const std::atomic<bool>& stop) {
+    const PunctualThread punctual;
+    const uint32_t samples = options_.stream.geometry.samples;
+    start_ns_ = monotonic_ns();
+    bool gap = false;
+    for (uint64_t index = 0; !is_beyond_end(index) && !stop.load(std::memory_order_relaxed);
+         ++index) {
+        if (faults_.drops(index)) {
+            ++counts_.dropped;
+            gap = true;
+            continue;
+        }
+        FrameStamp stamp{index, index * samples, samples, gap ? frame_gap_before : 0U};
+        if (!pause_before(index, stop)) {
+            break;
+        }
+        const std::span<const int16_t> frame = publish(writer, stamp, wait_for_room, stop);
+        if (frame.empty()) {
+            break;
+        }
+        gap = false;
+        if (raw_) {
+            raw_->write(frame);
+        }
+        stamp.flags = 0;  // nothing is missing between a frame and its repeat
+        if (faults_.repeats(index) && !publish(writer, stamp, wait_for_room, stop).empty()) {
+            ++counts_.repeated;
+        }
+    }
+    finish_raw();
+}
+
+std::span<const int16_t> FrameProducer::publish(RingWriter& writer, const FrameStamp& stamp,
+                                                bool wait_for_room, const std::atomic<bool>& stop) {
+    while (wait_for_room && !writer.wait_for_room(look_at_stop_ns)) {
+        if (stop.load(std::memory_order_relaxed)) {
+            return {};
+        }
+    }
+    std::span<int16_t> frame;
+    if (options_.generate == Generate::each) {
+        // As a DMA engine does, the slot is overwritten while its samples are being taken.
+        frame = writer.begin();
+        make(stamp.frame_index, frame);
+        if (!wait_until_due(stamp.frame_index, stop)) {
+            return {};
+        }
+    } else {
+        if (!wait_until_due(stamp.frame_index, stop)) {
+            return {};
+        }
+        frame = writer.begin();
+    }
+    writer.commit(stamp);
+    ++counts_.published;
+    return frame;
+}
+
+bool FrameProducer::pause_before(uint64_t frame_index, const std::atomic<bool>& stop) const {
+    const int64_t pause_ns = faults_.pause_before_ns(frame_index);
+    return pause_ns == 0 || sleep_until(monotonic_ns() + pause_ns, stop);
+}
+
+bool FrameProducer::wait_until_due(uint64_t frame_index, const std::atomic<bool>& stop) {
+    if (options_.pace == Pace::asap) {
+        return true;
+    }
+    const uint64_t end_sample = (frame_index + 1) * options_.stream.geometry.samples;
+    const int64_t deadline_ns = start_ns_ + sample_time_ns(end_sample, options_.stream.rate);
+    if (!sleep_until(deadline_ns, stop)) {
+        return false;
+    }
+    const auto behind_ns = static_cast<double>(monotonic_ns() - deadline_ns);
+    counts_.late += behind_ns > options_.stream.frame_period_ns() ? 1 : 0;
+    return true;
+}
+
+void FrameProducer::write_file(const std::atomic<bool>& stop) {
+    ECHELLE_INVARIANT(raw_.has_value());
+    std::vector<int16_t> frame(options_.stream.geometry.frame_values());
+    for (uint64_t index = 0; !is_beyond_end(index) && !stop.load(std::memory_order_relaxed);
+         ++index) {
+        if (faults_.drops(index)) {
+            ++counts_.dropped;
+            continue;
+        }
+        make(index, frame);
+        raw_->write(frame);
+        ++counts_.published;
+    }
+    finish_raw();
+}
+
+void FrameProducer::finish_raw() {
+    if (raw_) {
+        raw_->finish();
+    }
+}
+
+}  // namespace echelle

@@ -1,0 +1,124 @@
+#include "worker/segment_power.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "worker/kernels.hpp"
+
+namespace echelle {
+namespace {
+
+// scipy.signal's scaling: density by 1 / (fs sum w^2), spectrum by 1 / (sum w)^2.
+double scale_of(const std::vector<double>& window, const WelchParameters& parameters,
+                double rate_hz) {
+    double sum = 0.0;
+    double sum_squares = 0.0;
+    for (const double w : window) {
+        sum += w;
+        sum_squares += w * w;
+    }
+    const double volts = parameters.volts_per_count;
+    const double unit = volts > 0.0 ? volts * volts : 1.0;
+    return parameters.scaling == Scaling::density ? unit / (rate_hz * sum_squares)
+                                                  : unit / (sum * sum);
+}
+
+}  // namespace
+
+SegmentPower::SegmentPower(const Stream& stream, const WelchParameters& parameters,
+                           const FftPlans& plans)
+    : plans_(&plans),
+      nperseg_(parameters.nperseg),
+      is_complex_(stream.geometry.is_complex()),
+      window_(parameters.nperseg),
+      in_(parameters.nperseg),
+      out_(parameters.nperseg) {
+    const std::vector<double> window = parameters.window.coefficients(nperseg_);
+    scale_ = scale_of(window, parameters, stream.rate.value());
+    std::transform(window.begin(), window.end(), window_.data(),
+                   [](double w) { return static_cast<float>(w); });
+}
+
+size_t SegmentPower::width(TransformChannels channels) const {
+    const size_t bins = is_complex_ ? nperseg_ : nperseg_ / 2 + 1;
+    return channels.is_pair ? 2 * bins : bins;
+}
+
+void SegmentPower::transform(const SampleRows& rows, TransformChannels channels, uint64_t position,
+                             SegmentMean first_mean, SegmentMean second_mean) {
+    const bool alone = !is_complex_ && !channels.is_pair;
+    float* const real_in = reinterpret_cast<float*>(in_.data());
+    size_t done = 0;
+    rows.for_each_run(position, position + nperseg_,
+                      [&](uint64_t frame, uint64_t offset, size_t count) {
+                          const int16_t* first = rows.at(frame, channels.channel, offset);
+                          const float* window = window_.data() + done;
+                          if (is_complex_) {
+                              kernels::load_complex(first, window, first_mean, second_mean, count,
+                                                    in_.data() + done);
+                          } else if (alone) {
+                              kernels::load_real(first, window, first_mean, count, real_in + done);
+                          } else {
+                              kernels::load_pair(first, first + rows.row_values, window, first_mean,
+                                                 second_mean, count, in_.data() + done);
+                          }
+                          done += count;
+                      });
+    if (alone) {
+        plans_->real_transform(real_in, out_.data());
+    } else {
+        plans_->complex_transform(in_.data(), out_.data());
+    }
+}
+
+void SegmentPower::add_to(TransformChannels channels, float* power) const {
+    if (channels.is_pair) {
+        kernels::add_pair_power(out_.data(), nperseg_, power);
+    } else {
+        kernels::add_power(out_.data(), width(channels), power);
+    }
+}
+
+void SegmentPower::keep_larger(TransformChannels channels, float* power) const {
+    if (channels.is_pair) {
+        kernels::max_pair_power(out_.data(), nperseg_, power);
+    } else {
+        kernels::max_power(out_.data(), width(channels), power);
+    }
+}
+
+void SegmentPower::finish(TransformChannels channels, const float* power, double divisor,
+                          float* first, float* second) const {
+    const double scale = scale_ / divisor;
+    if (is_complex_) {
+        finish_two_sided(power, scale, first);
+        return;
+    }
+    const size_t bins = nperseg_ / 2 + 1;
+    if (channels.is_pair) {
+        // The separated powers are four times too large (kernels.hpp).
+        kernels::scale_pair_power(power, bins, 2.0 * scale / 4.0, first, second);
+        undouble(second);
+    } else {
+        kernels::scale_power(power, bins, 2.0 * scale, first);
+    }
+    undouble(first);
+}
+
+// DC and, for an even nperseg, Nyquist stand for themselves alone in a one-sided spectrum.
+void SegmentPower::undouble(float* values) const {
+    values[0] *= 0.5F;
+    if (nperseg_ % 2 == 0) {
+        values[nperseg_ / 2] *= 0.5F;
+    }
+}
+
+// numpy.fft.fftshift: the negative frequencies first.
+void SegmentPower::finish_two_sided(const float* power, double scale, float* values) const {
+    const size_t not_negative = (size_t{nperseg_} + 1) / 2;
+    const size_t negative = nperseg_ - not_negative;
+    kernels::scale_power(power + not_negative, negative, scale, values);
+    kernels::scale_power(power, not_negative, scale, values + negative);
+}
+
+}  // namespace echelle

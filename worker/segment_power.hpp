@@ -1,0 +1,57 @@
+// The transforms of one channel, or of two real ones that share a transform, and the power of
+// their bins: everything between samples and the final values.
+#pragma once
+
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+
+#include "common/stream.hpp"
+#include "common/welch_parameters.hpp"
+#include "worker/aligned_array.hpp"
+#include "worker/channel_sums.hpp"
+#include "worker/fft_plans.hpp"
+#include "worker/sample_rows.hpp"
+
+namespace echelle {
+
+// The channels of one transform: `channel`, and `channel + 1` if it is a pair.
+struct TransformChannels {
+    uint32_t channel = 0;
+    bool is_pair = false;
+};
+
+class SegmentPower {
+  public:
+    SegmentPower(const Stream& stream, const WelchParameters& parameters, const FftPlans& plans);
+
+    // Number of float values that hold the powers of one segment. A pair's lie interleaved.
+    size_t width(TransformChannels channels) const;
+
+    // Windows and transforms the segment that begins at `position`. The means are subtracted
+    // first: of the channel's parts, or of the pair's channels.
+    void transform(const SampleRows& rows, TransformChannels channels, uint64_t position,
+                   SegmentMean first_mean, SegmentMean second_mean);
+    // Adds the powers of the segment last transformed to `power`, or keeps the larger.
+    void add_to(TransformChannels channels, float* power) const;
+    void keep_larger(TransformChannels channels, float* power) const;
+
+    // From power to values in the units asked for, divided by `divisor`: one-sided or DC-centred.
+    // `second` takes the pair's other channel.
+    void finish(TransformChannels channels, const float* power, double divisor, float* first,
+                float* second) const;
+
+  private:
+    void undouble(float* values) const;
+    void finish_two_sided(const float* power, double scale, float* values) const;
+
+    const FftPlans* plans_;
+    uint32_t nperseg_;
+    bool is_complex_;
+    double scale_ = 1.0;  // from |FFT|^2 to the result's unit, for both sides
+    AlignedArray<float> window_;
+    AlignedArray<std::complex<float>> in_;
+    AlignedArray<std::complex<float>> out_;
+};
+
+}  // namespace echelle
