@@ -37,6 +37,11 @@ void store_relaxed(T& field, T value) {
     std::atomic_ref<T>(field).store(value, std::memory_order_relaxed);
 }
 
+template <typename T>
+T load_relaxed(T& field) {
+    return std::atomic_ref<T>(field).load(std::memory_order_relaxed);
+}
+
 std::string file_name_for(const std::string& name) {
     if (name.starts_with('/')) {
         return name;
@@ -109,10 +114,24 @@ void check_header(const std::string& name, const RingHeader& header, size_t regi
     }
 }
 
+// In a ring of our own the producer's thread may begin while another already reads: these three
+// fields are atomic there, the pid last.
+void claim_for_this_process(RingHeader& header) {
+    store_relaxed(header.producer_start, process_start_ticks(getpid()));
+    std::atomic_ref<uint32_t>(header.producer_pid)
+        .store(static_cast<uint32_t>(getpid()), std::memory_order_release);
+}
+
+uint32_t producer_pid_of(RingHeader& header) {
+    return std::atomic_ref<uint32_t>(header.producer_pid).load(std::memory_order_acquire);
+}
+
 // A producer that does not know its own start time leaves it 0 and is told by its pid alone.
-bool same_live_process(uint32_t pid, uint64_t start_ticks) {
+bool has_live_producer(RingHeader& header) {
+    const uint32_t pid = producer_pid_of(header);
     const uint64_t ticks = pid != 0 ? process_start_ticks(static_cast<pid_t>(pid)) : 0;
-    return ticks != 0 && (start_ticks == 0 || start_ticks == ticks);
+    const uint64_t start = load_relaxed(header.producer_start);
+    return ticks != 0 && (start == 0 || start == ticks);
 }
 
 void check_slot_count(uint64_t slot_count) {
@@ -123,11 +142,6 @@ void check_slot_count(uint64_t slot_count) {
     }
 }
 
-void claim_for_this_process(RingHeader& header) {
-    header.producer_pid = static_cast<uint32_t>(getpid());
-    header.producer_start = process_start_ticks(getpid());
-}
-
 // Throws unless what stands at `path` is a ring that nobody fills any more, or an empty file.
 void check_replaceable(const std::string& name, const std::string& path) {
     struct stat status {};
@@ -135,12 +149,12 @@ void check_replaceable(const std::string& name, const std::string& path) {
         return;
     }
     const SharedMemory old = SharedMemory::open_named(path);
-    const auto* header = reinterpret_cast<const RingHeader*>(old.data());
+    auto* header = reinterpret_cast<RingHeader*>(old.data());
     if (old.size() < sizeof(RingHeader) ||
         std::memcmp(header->magic, ring_magic, sizeof ring_magic) != 0) {
         throw UsageError(path + " exists and is not a ring: remove it or take another name");
     }
-    if (same_live_process(header->producer_pid, header->producer_start)) {
+    if (has_live_producer(*header)) {
         throw UsageError("ring '" + name + "' belongs to the running producer with pid " +
                          std::to_string(header->producer_pid) + ": stop it or take another name");
     }
@@ -273,7 +287,7 @@ bool Ring::holds_after_reading(uint64_t position) const {
 bool Ring::wait_for_frame(uint64_t position, int64_t timeout_ns) const {
     const int64_t deadline = monotonic_ns() + timeout_ns;
     // Hardware cannot wake a futex: then the head is looked at often enough for a 100 us budget.
-    const int64_t slice_ns = header_->producer_wakes != 0 ? 10'000'000 : 50'000;
+    const int64_t slice_ns = load_relaxed(header_->producer_wakes) != 0 ? 10'000'000 : 50'000;
     for (;;) {
         const uint32_t seen = header_->head_futex.load(std::memory_order_acquire);
         if (head() > position) {
@@ -323,14 +337,13 @@ void Ring::release_before(uint64_t position) {
 }
 
 bool Ring::producer_alive() const {
-    return header_->producer_pid == 0 ||
-           same_live_process(header_->producer_pid, header_->producer_start);
+    return producer_pid_of(*header_) == 0 || has_live_producer(*header_);
 }
 
 RingWriter::RingWriter(Ring& ring) : ring_(ring) {
     RingHeader& header = ring_.header();
     claim_for_this_process(header);
-    header.producer_wakes = 1;
+    store_relaxed(header.producer_wakes, uint32_t{1});
     // Publishes every field of the header to a consumer that reads `running`.
     header.producer_state.store(static_cast<uint32_t>(RingState::running),
                                 std::memory_order_release);

@@ -97,6 +97,31 @@ int reserve(int fd, size_t bytes) {
     return error;
 }
 
+// Maps the whole file at a multiple of `alignment`: the kernel gives huge pages only to address
+// ranges that begin where a huge page does. Null, with errno, when it cannot.
+std::byte* map_aligned(int fd, size_t size, size_t alignment) {
+    void* reserved = mmap(nullptr, size + alignment, PROT_NONE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (reserved == MAP_FAILED) {
+        return nullptr;
+    }
+    auto* start = static_cast<std::byte*>(reserved);
+    const size_t before = rounded_up(reinterpret_cast<uintptr_t>(start), alignment) -
+                          reinterpret_cast<uintptr_t>(start);
+    std::byte* wanted = start + before;
+    if (before > 0) {
+        munmap(start, before);
+    }
+    munmap(wanted + size, alignment - before);
+    if (mmap(wanted, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
+        const int error = errno;
+        munmap(wanted, size);
+        errno = error;
+        return nullptr;
+    }
+    return wanted;
+}
+
 // Reserves and zeroes every page now, so that no later touch can raise SIGBUS. False when memory
 // does not suffice.
 bool populate(int fd, std::byte* data, size_t bytes) {
@@ -232,11 +257,10 @@ bool SharedMemory::make_anonymous(size_t size, unsigned int memfd_flags) {
     if (!fd_ || ftruncate(fd_.get(), static_cast<off_t>(size)) != 0) {
         return false;
     }
-    void* address = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0);
-    if (address == MAP_FAILED) {
+    data_ = map_aligned(fd_.get(), size, size % huge_page == 0 ? huge_page : small_page);
+    if (data_ == nullptr) {
         return false;
     }
-    data_ = static_cast<std::byte*>(address);
     size_ = size;
     if (size % huge_page == 0) {
         madvise(data_, size_, MADV_HUGEPAGE);

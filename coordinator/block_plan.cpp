@@ -108,7 +108,7 @@ uint64_t choose_ring_frames(const Stream& stream, const BlockPlan& plan,
     }
     const uint64_t usual = std::clamp<uint64_t>(usual_ring_bytes / stream.geometry.frame_bytes(),
                                                 16, most_usual_ring_frames);
-    return std::max(usual, fewest);
+    return std::max(usual, fewest + uint64_t{16} * plan.group_frames);
 }
 
 }  // namespace

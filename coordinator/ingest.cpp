@@ -12,9 +12,10 @@ namespace {
 constexpr int64_t longest_wait_ns = 2'000'000;
 constexpr int64_t old_block_ns = 2'000'000;
 constexpr int64_t producer_check_ns = 100'000'000;
-// A block is dropped this many frames before its own are overwritten: about as long as a worker
-// needs to claim and read it.
-constexpr uint64_t overrun_margin_frames = 2;
+
+uint64_t first_own_position(const BlockDescriptor& block, std::span<const uint64_t> positions) {
+    return positions[block.listed_frames - block.own_frames];
+}
 
 }  // namespace
 
@@ -22,6 +23,8 @@ Ingest::Ingest(const Setup& setup)
     : setup_(setup),
       builder_(setup.ring->stream().geometry.samples, setup.plan->grid, setup.plan->group_frames,
                setup.frames_per_integration),
+      shed_age_((setup.ring->slot_count() - setup.plan->history_frames) * 3 / 4),
+      keep_age_((setup.ring->slot_count() - setup.plan->history_frames) / 2),
       next_(setup.first_position),
       needed_(setup.first_position) {}
 
@@ -41,8 +44,7 @@ void Ingest::run(TokenSender& tokens) {
         const uint32_t room_seen = setup_.ledger->room_futex().load(std::memory_order_acquire);
         open_groups();
         if (setup_.policy == OverrunPolicy::drop) {
-            drop_overrun_groups();
-            drop_overrun_blocks();
+            shed_load();
         }
         wake_for_old_blocks(tokens);
         if (!waiting_.empty()) {
@@ -58,7 +60,7 @@ void Ingest::run(TokenSender& tokens) {
            setup_.ledger->oldest_open() < setup_.ledger->opened()) {
         const uint32_t room_seen = setup_.ledger->room_futex().load(std::memory_order_acquire);
         if (setup_.policy == OverrunPolicy::drop) {
-            drop_overrun_blocks();
+            shed_load();
         }
         wake_for_old_blocks(tokens);
         futex_wait(setup_.ledger->room_futex(), room_seen, longest_wait_ns);
@@ -133,9 +135,7 @@ void Ingest::take_frame(uint64_t position) {
 // The producer has lapped us: the oldest frame that may still be whole comes next.
 void Ingest::skip_overwritten() {
     const uint64_t head = setup_.ring->head();
-    const uint64_t slots = setup_.ring->slot_count();
-    const uint64_t oldest =
-        head + overrun_margin_frames > slots ? head + overrun_margin_frames - slots : next_ + 1;
+    const uint64_t oldest = head > keep_age_ ? head - keep_age_ : next_ + 1;
     const uint64_t resume = std::min(std::max(oldest, next_ + 1), head);
     setup_.accounts->frames_lost(FrameDrop::overrun, resume - next_);
     builder_.skip(resume - next_);
@@ -180,31 +180,50 @@ void Ingest::publish_needed() {
     }
 }
 
-bool Ingest::is_doomed(uint64_t position) const {
-    return position + setup_.ring->slot_count() < setup_.ring->head() + overrun_margin_frames;
+// Ring position of the oldest frame that nobody has claimed yet.
+uint64_t Ingest::oldest_unclaimed() const {
+    const Ledger& ledger = *setup_.ledger;
+    const uint64_t end = ledger.opened();
+    for (uint64_t number = ledger.oldest_open(); number < end; ++number) {
+        if (ledger.word(number).state == BlockState::ready) {
+            return first_own_position(ledger.descriptor(number), ledger.positions(number));
+        }
+    }
+    return waiting_.empty()
+               ? next_
+               : first_own_position(waiting_.front().block, waiting_.front().positions);
 }
 
-void Ingest::drop_overrun_groups() {
-    while (!waiting_.empty() && is_doomed(waiting_.front().positions.front())) {
+void Ingest::shed_load() {
+    const uint64_t head = setup_.ring->head();
+    if (head - std::min(head, oldest_unclaimed()) <= shed_age_) {
+        return;
+    }
+    drop_blocks_before(head - keep_age_);
+    drop_waiting_groups_before(head - keep_age_);
+}
+
+void Ingest::drop_blocks_before(uint64_t position) {
+    Ledger& ledger = *setup_.ledger;
+    const uint64_t end = ledger.opened();
+    for (uint64_t number = ledger.oldest_open(); number < end; ++number) {
+        if (first_own_position(ledger.descriptor(number), ledger.positions(number)) >= position) {
+            break;  // later blocks have later frames
+        }
+        ledger.drop(number, DropReason::overrun);
+    }
+    ledger.results_futex().fetch_add(1, std::memory_order_release);
+    futex_wake(ledger.results_futex());
+}
+
+void Ingest::drop_waiting_groups_before(uint64_t position) {
+    while (!waiting_.empty() &&
+           first_own_position(waiting_.front().block, waiting_.front().positions) < position) {
         const BlockDescriptor& block = waiting_.front().block;
         setup_.accounts->group_dropped(block.own_frames, FrameDrop::overrun);
         gap_before_next_group_ = true;
         segments_lost_before_next_group_ += block.segments + block.segments_lost;
         waiting_.pop_front();
-    }
-}
-
-void Ingest::drop_overrun_blocks() {
-    Ledger& ledger = *setup_.ledger;
-    const uint64_t end = ledger.opened();
-    for (uint64_t number = ledger.oldest_open(); number < end; ++number) {
-        if (!is_doomed(ledger.positions(number).front())) {
-            break;  // later blocks have later frames
-        }
-        if (ledger.drop(number, DropReason::overrun)) {
-            // The collector learns of it by its own look at the ledger.
-            ledger.results_futex().fetch_add(1, std::memory_order_release);
-        }
     }
 }
 

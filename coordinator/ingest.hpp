@@ -1,5 +1,5 @@
 // Ingest: watches the ring, cuts its frames into groups, opens their blocks in the ledger and wakes
-// workers. It also drops READY blocks whose frames are about to be overwritten (live sources), and
+// workers. For live sources it also drops the oldest READY blocks when workers fall behind, and it
 // wakes workers again when the oldest READY block grows old, since tokens may be lost.
 //
 // One thread of the coordinator. It ends when the ring has ended (or the run was told to stop, for
@@ -59,18 +59,26 @@ class Ingest {
     void skip_overwritten();
     void open_groups();
     void open_group(const Group& group);
-    void drop_overrun_groups();
-    void drop_overrun_blocks();
+    void shed_load();
+    uint64_t oldest_unclaimed() const;
+    void drop_blocks_before(uint64_t position);
+    void drop_waiting_groups_before(uint64_t position);
     void wake_for_old_blocks(TokenSender& tokens);
     void publish_needed();
-    bool is_doomed(uint64_t position) const;
 
     Setup setup_;
     GroupBuilder builder_;
     std::vector<Group> finished_;  // scratch
     std::deque<Group> waiting_;    // groups for which the ledger has had no room
-    uint64_t next_ = 0;            // ring position to be taken next
-    uint64_t taken_ = 0;           // frames accepted so far
+    // Shedding load. Workers claim the oldest block: when all that is old is about to be
+    // overwritten they race the producer and finish nothing. So once the oldest unclaimed frames
+    // have grown older than shed_age_, everything unclaimed that is older than keep_age_ is dropped
+    // at once; what is left, workers have the time to finish. In frames; a quarter of the ring is
+    // left to those who have claimed.
+    uint64_t shed_age_;
+    uint64_t keep_age_;
+    uint64_t next_ = 0;   // ring position to be taken next
+    uint64_t taken_ = 0;  // frames accepted so far
     uint64_t group_number_ = 0;
     uint32_t opened_since_tokens_ = 0;
     int64_t last_tokens_ns_ = 0;

@@ -34,6 +34,9 @@ int work(Ledger& ledger, uint16_t id, uint16_t incarnation, uint64_t deadly_bloc
         }
         auto* result = reinterpret_cast<uint64_t*>(ledger.result(claim->number).data());
         for (size_t i = 0; i < words; ++i) {
+            if (i == words / 2 && claim->number % 2 == 0) {
+                usleep(200);  // so that kills find workers at work on a busy machine, too
+            }
             result[i] = result_word(*claim, i);
         }
         ledger.finish(*claim);
@@ -146,13 +149,18 @@ class Cluster {
     std::vector<ChildProcess> children_;
 };
 
-// For two seconds, or 150 deaths.
+// For two seconds, or 150 deaths; longer only where the machine is too busy for enough of them.
 TEST(LedgerProcess, RandomKillsLoseNothing) {
     Cluster cluster(3, no_block);
     std::mt19937 engine(4);
     const int64_t start_ns = monotonic_ns();
     int64_t next_kill_ns = start_ns;
-    while (cluster.deaths < 150 && monotonic_ns() - start_ns < 2'000'000'000) {
+    const auto enough = [&cluster, start_ns] {
+        const int64_t elapsed_ns = monotonic_ns() - start_ns;
+        return cluster.deaths >= 150 || elapsed_ns > longest_ns ||
+               (elapsed_ns > 2'000'000'000 && cluster.deaths > 10 && cluster.requeued > 3);
+    };
+    while (!enough()) {
         cluster.open_while_there_is_room(UINT64_MAX);
         cluster.collect();
         if (monotonic_ns() >= next_kill_ns) {
@@ -161,7 +169,7 @@ TEST(LedgerProcess, RandomKillsLoseNothing) {
         }
     }
     const uint64_t total = cluster.ledger().opened();
-    while (cluster.ledger().oldest_open() < total && monotonic_ns() - start_ns < longest_ns) {
+    while (cluster.ledger().oldest_open() < total && monotonic_ns() - start_ns < 2 * longest_ns) {
         cluster.collect();
     }
     cluster.leave();
@@ -172,7 +180,7 @@ TEST(LedgerProcess, RandomKillsLoseNothing) {
     EXPECT_LE(cluster.requeued + cluster.reclaimed_as_failed, cluster.deaths);
     EXPECT_GT(cluster.done, 100U);
     EXPECT_GT(cluster.deaths, 10U);
-    EXPECT_GT(cluster.requeued, 0U);
+    EXPECT_GT(cluster.requeued, 3U);
 }
 
 // A block that kills three workers is given up; its neighbours are not.
