@@ -97,7 +97,7 @@ void seal_packet_1_1(std::span<std::byte> packet, PacketHeader header, PacketTra
 // number a spectrum that a worker made.
 void reseal_trailer(std::span<std::byte> packet, PacketTrailer trailer);
 
-// A decoded packet. `data` is unaligned when the caller's bytes are: use values() for that case.
+// A decoded packet. `data` is unaligned when the caller's bytes are: value() reads it all the same.
 struct PacketView {
     PacketHeader header;
     std::span<const std::byte> data;  // 4 * fft_size bytes, little-endian float32

@@ -22,8 +22,8 @@ struct Rational {
     static Rational reduced(uint64_t numerator, uint64_t denominator);
     // "48000", "48e3", "10M" is not accepted, "66.666", "200/3". Throws UsageError naming `what`.
     static Rational parse(std::string_view text, std::string_view what);
-    // The ratio of smallest denominator within one part in 10^15 of `value`, which must be positive
-    // and below 2^63; exact for every integer. Throws UsageError naming `what` otherwise.
+    // The ratio of smallest denominator within one part in 10^15 of `value`, which must be at
+    // least 2^-63 and below 2^63; exact for every integer. Throws UsageError naming `what` otherwise.
     static Rational from_double(double value, std::string_view what);
 
     std::string text() const;

@@ -1,6 +1,7 @@
 // The Welch engine: the spectra of one block, by scipy.signal.welch's definition (docs/welch.md).
 //
-// Owned by one worker and called from its one thread. Allocates in its constructor only.
+// Owned by one worker and called from its one thread. Allocates in its constructor only, but for
+// the first BlockReduction::median of a stream whose average mode is not the median.
 #pragma once
 
 #include <cstdint>
@@ -35,11 +36,11 @@ struct BlockInput {
 // Exact sums over a channel's samples in the block's own frames, each sample once.
 struct ChannelSums {
     int64_t sum_re = 0;
-    int64_t sum_im = 0;          // 0 for real channels
-    uint64_t sum_squares = 0;    // re^2 (+ im^2)
+    int64_t sum_im = 0;        // 0 for real channels
+    uint64_t sum_squares = 0;  // re^2 (+ im^2)
     uint64_t samples = 0;
-    uint32_t over_range = 0;     // samples at the rails (either part of a complex one)
-    uint32_t segments = 0;       // segments whose last sample lies in the block's own frames
+    uint32_t over_range = 0;  // samples at the rails (either part of a complex one)
+    uint32_t segments = 0;    // segments whose last sample lies in the block's own frames
 };
 
 // How the segments of a block become values.
@@ -53,6 +54,7 @@ enum class BlockReduction {
 class WelchEngine {
   public:
     // `plans` must outlive the engine and be made for the same nperseg and kind of channel.
+    // `max_channels` and `max_frames` (history included) bound every BlockInput to come.
     WelchEngine(const Stream& stream, const WelchParameters& parameters, const FftPlans& plans,
                 uint32_t max_channels, uint32_t max_frames);
     ~WelchEngine();
@@ -67,6 +69,8 @@ class WelchEngine {
     // scaled to counts^2/Hz, V^2/Hz, counts^2 or V^2, one-sided or DC-centred. With no segment
     // only the sums are written. Channel 2k is always paired with 2k + 1 of the stream, so values
     // do not depend on how the channels are cut into blocks as long as first_channel is even.
+    // The history must reach back to SegmentGrid::first_sample_needed; a BlockInput that
+    // contradicts itself or the constructor's bounds is a broken invariant.
     void compute(const BlockInput& input, BlockReduction reduction, std::span<float* const> values,
                  std::span<ChannelSums> sums);
 

@@ -185,9 +185,9 @@ BlockOutput one_block(const Recording& recording, const WelchParameters& paramet
 }
 
 std::vector<std::vector<double>> in_double(const std::vector<std::vector<float>>& values) {
-    std::vector<std::vector<double>> result;
-    for (const auto& row : values) {
-        result.emplace_back(row.begin(), row.end());
+    std::vector<std::vector<double>> result(values.size());
+    for (size_t c = 0; c < values.size(); ++c) {
+        result[c].assign(values[c].begin(), values[c].end());
     }
     return result;
 }
@@ -285,7 +285,7 @@ TEST(WelchEngine, WithoutASegmentOnlyTheSumsAreWritten) {
 }
 
 TEST(WelchEngine, AllSamplesAtTheRail) {
-    const Recording recording{3, 256, false, std::vector<int16_t>(3 * 256, -32768)};
+    const Recording recording{3, 256, false, std::vector<int16_t>(size_t{3} * 256, -32768)};
     WelchParameters parameters;
     parameters.nperseg = 64;
     parameters.noverlap = 32;

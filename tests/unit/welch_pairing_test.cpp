@@ -12,7 +12,7 @@ namespace echelle::test {
 namespace {
 
 constexpr Rational kRate{10'000'000, 1};
-constexpr uint64_t kSamples = 1024 * 33;
+constexpr uint64_t kSamples = uint64_t{1024} * 33;
 constexpr double kTones[] = {0.0131, 0.0842, 0.1234, 0.25, 0.3449, 0.4634};  // cycles a sample
 
 // A full-scale tone and beside it noise of `sigma` counts RMS, rounded to whole counts.

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# clang-tidy over the product's sources (tests are compiled with the same warnings as errors).
+# With --changed: only over files that differ from the main line.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+[ -f build/release/compile_commands.json ] || cmake --preset release >/dev/null
+
+files=$(git ls-files 'common/*.cpp' 'worker/*.cpp' 'coordinator/*.cpp' 'fpga_sim/*.cpp' 'clients/*.cpp')
+if [ "${1:-}" = --changed ]; then
+    files=$(git diff --name-only main -- $files)
+fi
+[ -n "$files" ] || exit 0
+echo "$files" | xargs -P 2 -n 4 clang-tidy-14 --quiet -p build/release

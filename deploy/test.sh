@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# From nothing to a verdict: installs the packages, builds, and runs every test. Under 20 minutes on
+# two cores. Longer fault runs: ECHELLE_LONG_TESTS=1 (docs/operations.md).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+bash deploy/install-deps.sh
+
+step() { printf '\n== %s\n' "$*"; }
+build() {
+    local preset=$1
+    shift
+    cmake --preset "$preset" -DECHELLE_TESTS=ON >/dev/null
+    cmake --build --preset "$preset" "$@"
+}
+
+step "format"
+git ls-files '*.hpp' '*.cpp' | xargs clang-format-14 --dry-run -Werror
+
+step "release: build"
+build release
+step "fuzzers: build"
+build fuzz
+step "address and undefined-behaviour sanitizers: build"
+build asan
+step "thread sanitizer: build of the rooms that share memory"
+build tsan --target unit_common unit_coordinator
+
+step "lint"
+bash deploy/lint.sh
+
+step "unit tests under sanitizers"
+ctest --preset asan -L unit -j2 --output-on-failure
+ctest --preset tsan -R '^(common\.(Ring|Ledger|Wakeup)|coordinator\.Ingest)' -j2 --output-on-failure
+step "fuzzers"
+ctest --preset fuzz -j2
+step "all tests of the release build"
+ctest --preset release -j2 --output-on-failure
