@@ -126,6 +126,14 @@ Instance Instance::lock(const std::string& wanted_name) {
     }
 }
 
+Instance Instance::adopt(const std::string& name, FileDescriptor lock) {
+    Instance instance;
+    instance.name_ = name;
+    instance.directory_ = instance_directory(name);
+    instance.lock_ = std::move(lock);
+    return instance;
+}
+
 WakeupEndpoints Instance::wakeup_endpoints() const {
     return {"ipc://" + directory_ + "/tokens", "ipc://" + directory_ + "/notices"};
 }

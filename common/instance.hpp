@@ -24,6 +24,10 @@ class Instance {
     // refused with a UsageError.
     static Instance lock(const std::string& wanted_name);
 
+    // An instance that this run's coordinator has locked, in a process that was given the lock.
+    static Instance adopt(const std::string& name, FileDescriptor lock);
+    int lock_descriptor() const { return lock_.get(); }
+
     Instance(Instance&&) noexcept = default;
     Instance& operator=(Instance&&) noexcept = default;
     Instance(const Instance&) = delete;

@@ -12,14 +12,14 @@ size_t aligned_64(size_t bytes) {
     return (bytes + 63) / 64 * 64;
 }
 
-// Gives out consecutive, 64-byte aligned pieces of a region.
+// Gives out consecutive, 64-byte aligned pieces of a region, constructed or as they are.
 class Carver {
   public:
-    explicit Carver(std::byte* start) : next_(start) {}
+    Carver(std::byte* start, bool construct) : next_(start), construct_(construct) {}
     template <typename T>
     T* array(size_t count) {
         auto* first = reinterpret_cast<T*>(next_);
-        for (size_t i = 0; i < count; ++i) {
+        for (size_t i = 0; construct_ && i < count; ++i) {
             new (first + i) T{};
         }
         next_ += aligned_64(count * sizeof(T));
@@ -29,6 +29,7 @@ class Carver {
 
   private:
     std::byte* next_;
+    bool construct_;
 };
 
 }  // namespace
@@ -48,6 +49,7 @@ struct Ledger::Header {
     alignas(64) std::atomic<uint32_t> room{0};
     // Coordinator -> workers.
     alignas(64) std::atomic<uint32_t> leave{0};
+    std::atomic<uint32_t> paused{0};
 };
 
 struct Ledger::Entry {
@@ -59,19 +61,34 @@ struct Ledger::Entry {
 Ledger::Ledger(const LedgerShape& shape)
     : shape_(shape), result_stride_(aligned_64(shape.result_bytes)) {
     ECHELLE_INVARIANT(shape.capacity >= 1 && shape.most_frames >= 1 && shape.workers >= 1);
-    const size_t tables =
-        aligned_64(sizeof(Header)) + aligned_64(shape.capacity * sizeof(std::atomic<uint64_t>)) +
-        aligned_64(shape.capacity * sizeof(Entry)) +
-        aligned_64(size_t{shape.capacity} * shape.most_frames * sizeof(uint64_t)) +
-        aligned_64(shape.workers * sizeof(WorkerRecord));
     memory_ = SharedMemory::anonymous("the ledger and its results",
-                                      tables + shape.capacity * result_stride_, false);
-    Carver carver(memory_.data());
+                                      table_bytes() + shape.capacity * result_stride_, false);
+    lay_out(true);
+}
+
+Ledger::Ledger(const LedgerShape& shape, FileDescriptor fd)
+    : shape_(shape),
+      memory_(SharedMemory::from_descriptor(std::move(fd), "the ledger")),
+      result_stride_(aligned_64(shape.result_bytes)) {
+    ECHELLE_INVARIANT(memory_.size() >= table_bytes() + shape.capacity * result_stride_);
+    lay_out(false);
+}
+
+size_t Ledger::table_bytes() const {
+    return aligned_64(sizeof(Header)) +
+           aligned_64(shape_.capacity * sizeof(std::atomic<uint64_t>)) +
+           aligned_64(shape_.capacity * sizeof(Entry)) +
+           aligned_64(size_t{shape_.capacity} * shape_.most_frames * sizeof(uint64_t)) +
+           aligned_64(shape_.workers * sizeof(WorkerRecord));
+}
+
+void Ledger::lay_out(bool construct) {
+    Carver carver(memory_.data(), construct);
     header_ = carver.array<Header>(1);
-    words_ = carver.array<std::atomic<uint64_t>>(shape.capacity);
-    entries_ = carver.array<Entry>(shape.capacity);
-    positions_ = carver.array<uint64_t>(size_t{shape.capacity} * shape.most_frames);
-    workers_ = carver.array<WorkerRecord>(shape.workers);
+    words_ = carver.array<std::atomic<uint64_t>>(shape_.capacity);
+    entries_ = carver.array<Entry>(shape_.capacity);
+    positions_ = carver.array<uint64_t>(size_t{shape_.capacity} * shape_.most_frames);
+    workers_ = carver.array<WorkerRecord>(shape_.workers);
     results_ = carver.rest();
 }
 
@@ -208,6 +225,10 @@ const BlockDescriptor& Ledger::descriptor(uint64_t number) const {
     return entry(number).descriptor;
 }
 
+DropReason Ledger::drop_reason(uint64_t number) const {
+    return entry(number).drop_reason;
+}
+
 std::span<const uint64_t> Ledger::positions(uint64_t number) const {
     return {positions_ + (number % shape_.capacity) * shape_.most_frames,
             descriptor(number).listed_frames};
@@ -236,6 +257,14 @@ std::atomic<uint32_t>& Ledger::room_futex() const {
 
 void Ledger::ask_workers_to_leave() {
     header_->leave.store(1, std::memory_order_release);
+}
+
+void Ledger::set_paused(bool paused) {
+    header_->paused.store(paused ? 1 : 0, std::memory_order_release);
+}
+
+bool Ledger::paused() const {
+    return header_->paused.load(std::memory_order_acquire) != 0;
 }
 
 bool Ledger::workers_should_leave() const {

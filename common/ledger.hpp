@@ -54,7 +54,11 @@ struct BlockWord {
     bool operator==(const BlockWord&) const = default;
 };
 
-enum class DropReason : uint32_t { none = 0, overrun = 1 };
+enum class DropReason : uint32_t {
+    none = 0,
+    overrun = 1,  // workers fell behind a source that does not wait
+    paused = 2,   // the same, while the operator had paused them
+};
 
 // What a block is. Written by ingest before the block is READY, constant until it is FREE again.
 struct BlockDescriptor {
@@ -87,6 +91,9 @@ struct alignas(64) WorkerRecord {
     std::atomic<int64_t> cpu_ns{0};       // CPU time of the same stretches
     std::atomic<uint32_t> cpu{0};         // where the worker was bound, + 1; 0: not bound
     std::atomic<uint32_t> stage{0};       // WorkerStage, for `echellectl status`
+    // Written by the supervisor before the worker's life begins and to ask it to leave when it has
+    // finished its block; read by the worker between blocks.
+    std::atomic<uint32_t> leave{0};
 };
 enum class WorkerStage : uint32_t { starting = 0, waiting = 1, computing = 2, leaving = 3 };
 
@@ -107,6 +114,10 @@ class Ledger {
   public:
     // Throws UsageError when memory does not suffice.
     explicit Ledger(const LedgerShape& shape);
+    // The ledger that another process of this run made, from its memory's descriptor.
+    Ledger(const LedgerShape& shape, FileDescriptor fd);
+
+    int descriptor() const { return memory_.descriptor(); }
 
     const LedgerShape& shape() const { return shape_; }
     size_t bytes() const { return memory_.size(); }
@@ -146,6 +157,7 @@ class Ledger {
     BlockWord word(uint64_t number) const;
     // Valid while the block is not FREE, for those who have seen a state after FREE.
     const BlockDescriptor& descriptor(uint64_t number) const;
+    DropReason drop_reason(uint64_t number) const;               // in DROPPED
     std::span<const uint64_t> positions(uint64_t number) const;  // listed_frames ring positions
     std::span<std::byte> result(uint64_t number) const;          // result_bytes, 64-byte aligned
     WorkerRecord& worker(uint16_t id) const;
@@ -159,10 +171,15 @@ class Ledger {
     // Set once by the coordinator: workers leave when they hold nothing.
     void ask_workers_to_leave();
     bool workers_should_leave() const;
+    // While paused, workers finish what they have claimed and claim nothing.
+    void set_paused(bool paused);
+    bool paused() const;
 
   private:
     struct Header;
     struct Entry;
+    size_t table_bytes() const;
+    void lay_out(bool construct);
     Entry& entry(uint64_t number) const;
     std::atomic<uint64_t>& word_of(uint64_t number) const;
     uint32_t generation_of(uint64_t number) const;

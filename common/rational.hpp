@@ -23,7 +23,8 @@ struct Rational {
     // "48000", "48e3", "10M" is not accepted, "66.666", "200/3". Throws UsageError naming `what`.
     static Rational parse(std::string_view text, std::string_view what);
     // The ratio of smallest denominator within one part in 10^15 of `value`, which must be at
-    // least 2^-63 and below 2^63; exact for every integer. Throws UsageError naming `what` otherwise.
+    // least 2^-63 and below 2^63; exact for every integer. Throws UsageError naming `what`
+    // otherwise.
     static Rational from_double(double value, std::string_view what);
 
     std::string text() const;

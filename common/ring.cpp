@@ -252,6 +252,12 @@ Ring Ring::attach(const std::string& name) {
     return ring;
 }
 
+Ring Ring::from_descriptor(FileDescriptor fd) {
+    SharedMemory memory = SharedMemory::from_descriptor(std::move(fd), "the ring");
+    const uint64_t slot_count = reinterpret_cast<const RingHeader*>(memory.data())->slot_count;
+    return Ring(std::move(memory), slot_count);
+}
+
 Stream Ring::stream() const {
     Stream stream;
     stream.geometry = {header_->channels, header_->samples,

@@ -97,7 +97,11 @@ class Ring {
     // an impossible geometry, and when the producer is gone.
     static Ring attach(const std::string& name);
 
+    // A ring that another process of this run made and checked, from its memory's descriptor.
+    static Ring from_descriptor(FileDescriptor fd);
+
     Stream stream() const;
+    int descriptor() const { return memory_.descriptor(); }
     uint64_t slot_count() const { return slot_count_; }
     PageKind page_kind() const { return memory_.page_kind(); }
     size_t region_bytes() const { return memory_.size(); }

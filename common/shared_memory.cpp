@@ -295,6 +295,18 @@ SharedMemory SharedMemory::create_named(const std::string& file_name, size_t byt
     return memory;
 }
 
+SharedMemory SharedMemory::from_descriptor(FileDescriptor fd, const std::string& what) {
+    SharedMemory memory;
+    memory.fd_ = std::move(fd);
+    struct stat status {};
+    if (fstat(memory.fd_.get(), &status) != 0 || status.st_size <= 0) {
+        throw UsageError("cannot take over " + what + ": " + errno_text());
+    }
+    memory.size_ = static_cast<size_t>(status.st_size);
+    memory.map(what);
+    return memory;
+}
+
 SharedMemory SharedMemory::open_named(const std::string& file_name) {
     const std::string path = region_path(file_name);
     SharedMemory memory;

@@ -42,6 +42,10 @@ class SharedMemory {
     // and writing. Throws UsageError when it does not exist, cannot be mapped or is empty.
     static SharedMemory open_named(const std::string& file_name);
 
+    // Maps memory that another process made, from its descriptor, which is taken over.
+    static SharedMemory from_descriptor(FileDescriptor fd, const std::string& what);
+
+    int descriptor() const { return fd_.get(); }
     std::byte* data() const { return data_; }
     size_t size() const { return size_; }
     std::span<std::byte> bytes() const { return {data_, size_}; }

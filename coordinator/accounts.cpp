@@ -24,6 +24,8 @@ std::string_view name_of(FrameDrop reason) {
             return "worker_failures";
         case FrameDrop::crc_error:
             return "crc_error";
+        case FrameDrop::paused:
+            return "paused";
         case FrameDrop::stopped:
             return "stopped";
     }
@@ -59,8 +61,11 @@ void Accounts::blocks_made(uint64_t n) {
     now_.blocks.in_flight += n;
 }
 
-void Accounts::block_done() {
+void Accounts::block_done(double wall_ns) {
+    constexpr double newest_weight = 1.0 / 16;
     const std::lock_guard lock(mutex_);
+    const double before = now_.mean_block_ns == 0 ? wall_ns : now_.mean_block_ns;
+    now_.mean_block_ns = before + newest_weight * (wall_ns - before);
     now_.blocks.done += 1;
     now_.blocks.in_flight -= 1;
 }
@@ -102,6 +107,11 @@ void Accounts::set_spectra(const SpectraBooks& spectra) {
 void Accounts::blocks_requeued(uint64_t n) {
     const std::lock_guard lock(mutex_);
     now_.blocks.requeued += n;
+}
+
+double Accounts::mean_block_ns() const {
+    const std::lock_guard lock(mutex_);
+    return now_.mean_block_ns;
 }
 
 void Accounts::abort_in_flight() {

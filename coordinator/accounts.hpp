@@ -21,9 +21,10 @@ enum class FrameDrop : uint32_t {
     overwritten,      // overwritten while a worker computed on it
     worker_failures,  // three workers died on one of its blocks
     crc_error,        // a result whose checksum was wrong
+    paused,           // overrun while the operator had paused the workers
     stopped,          // the run was aborted (second signal, or a failure) before it was done
 };
-inline constexpr size_t frame_drop_reasons = 9;
+inline constexpr size_t frame_drop_reasons = 10;
 std::string_view name_of(FrameDrop reason);
 
 struct FrameBooks {
@@ -64,8 +65,9 @@ class Accounts {
         uint64_t over_budget = 0;  // frames whose work took longer than the budget
         int64_t first_frame_ns = 0;
         int64_t last_done_ns = 0;
-        double work_ns = 0;  // wall time inside blocks, summed over workers
-        double cpu_ns = 0;   // worker CPU time inside blocks
+        double work_ns = 0;        // wall time inside blocks, summed over workers
+        double cpu_ns = 0;         // worker CPU time inside blocks
+        double mean_block_ns = 0;  // running mean of a block's time from claim to finish
     };
 
     // ---- ingest
@@ -75,7 +77,7 @@ class Accounts {
     void blocks_made(uint64_t n);
 
     // ---- collector
-    void block_done();
+    void block_done(double wall_ns);  // from claim to finish
     void block_dropped();
     void block_failed();
     struct GroupWork {
@@ -90,6 +92,7 @@ class Accounts {
 
     // ---- supervisor
     void blocks_requeued(uint64_t n);
+    double mean_block_ns() const;
 
     // ---- the end of an aborted run: what is in flight becomes dropped as `stopped`
     void abort_in_flight();

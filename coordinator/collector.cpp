@@ -64,9 +64,10 @@ bool Collector::collect(uint64_t number) {
         if (!setup_.integrator->add(block, result)) {
             lose(FrameDrop::crc_error);
         }
-        setup_.accounts->block_done();
-        group_work_.work_ns +=
+        const auto wall_ns =
             static_cast<double>(result.header().done_ns - result.header().claimed_ns);
+        setup_.accounts->block_done(wall_ns);
+        group_work_.work_ns += wall_ns;
         group_work_.cpu_ns += static_cast<double>(result.header().cpu_ns);
     } else {
         setup_.integrator->add_missing(block);
@@ -75,7 +76,9 @@ bool Collector::collect(uint64_t number) {
             lose(FrameDrop::worker_failures);
         } else {
             setup_.accounts->block_dropped();
-            lose(state == BlockState::done ? FrameDrop::overwritten : FrameDrop::overrun);
+            lose(state == BlockState::done                          ? FrameDrop::overwritten
+                 : ledger.drop_reason(number) == DropReason::paused ? FrameDrop::paused
+                                                                    : FrameDrop::overrun);
         }
     }
     ledger.retire(number);

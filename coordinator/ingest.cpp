@@ -210,7 +210,7 @@ void Ingest::drop_blocks_before(uint64_t position) {
         if (first_own_position(ledger.descriptor(number), ledger.positions(number)) >= position) {
             break;  // later blocks have later frames
         }
-        ledger.drop(number, DropReason::overrun);
+        ledger.drop(number, ledger.paused() ? DropReason::paused : DropReason::overrun);
     }
     ledger.results_futex().fetch_add(1, std::memory_order_release);
     futex_wake(ledger.results_futex());
@@ -220,7 +220,8 @@ void Ingest::drop_waiting_groups_before(uint64_t position) {
     while (!waiting_.empty() &&
            first_own_position(waiting_.front().block, waiting_.front().positions) < position) {
         const BlockDescriptor& block = waiting_.front().block;
-        setup_.accounts->group_dropped(block.own_frames, FrameDrop::overrun);
+        setup_.accounts->group_dropped(
+            block.own_frames, setup_.ledger->paused() ? FrameDrop::paused : FrameDrop::overrun);
         gap_before_next_group_ = true;
         segments_lost_before_next_group_ += block.segments + block.segments_lost;
         waiting_.pop_front();

@@ -2,8 +2,10 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <string_view>
 
 #include "common/error.hpp"
+#include "coordinator/nursery_exec.hpp"
 #include "coordinator/options.hpp"
 #include "coordinator/run.hpp"
 
@@ -15,6 +17,9 @@ int main(int argc, char** argv) {
     std::signal(SIGXFSZ, SIG_IGN);
     ExitCode code = ExitCode::done;
     try {
+        if (argc == 3 && std::string_view(argv[1]) == echelle::nursery_argument) {
+            echelle::become_nursery(argv[2]);
+        }
         const echelle::ParsedOptions parsed = echelle::parse_options(argc, argv);
         if (parsed.run) {
             code = echelle::run_coordinator(parsed.options);

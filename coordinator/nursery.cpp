@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "common/error.hpp"
+#include "common/fault_point.hpp"
 
 namespace echelle {
 namespace {
@@ -144,6 +145,7 @@ class NurseryProcess {
 
     bool spawn(const NurseryMessage& request) {
         NurseryMessage answer = request;
+        ECHELLE_FAULT_POINT("nursery.asked");
         const pid_t pid = fork();
         if (pid == 0) {
             socket_.close();
@@ -160,12 +162,15 @@ class NurseryProcess {
             answer.status = errno;
             return send_message(socket_.get(), answer, -1);
         }
+        ECHELLE_FAULT_POINT("nursery.forked");
         workers_.push_back(pid);
         answer.kind = NurseryMessage::Kind::spawned;
         answer.pid = pid;
         // The child is not reaped before the answer is sent: the pid cannot mean another process.
         const FileDescriptor pidfd = open_pidfd(pid);
-        return send_message(socket_.get(), answer, pidfd.get());
+        const bool sent = send_message(socket_.get(), answer, pidfd.get());
+        ECHELLE_FAULT_POINT("nursery.answered");
+        return sent;
     }
 
     void reap() {
@@ -209,13 +214,23 @@ class NurseryProcess {
 
 }  // namespace
 
-Nursery Nursery::start(const WorkerSetup& setup, Instance& instance) {
+std::pair<FileDescriptor, FileDescriptor> make_nursery_sockets() {
     std::array<int, 2> sockets{-1, -1};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets.data()) != 0) {
         throw RunError("cannot make the nursery's socket: " + errno_text());
     }
-    FileDescriptor ours(sockets[0]);
-    FileDescriptor theirs(sockets[1]);
+    return {FileDescriptor(sockets[0]), FileDescriptor(sockets[1])};
+}
+
+void run_nursery(const WorkerSetup& setup, Instance& instance, FileDescriptor socket) {
+    prctl(PR_SET_NAME, "echelle-nursery");
+    std::signal(SIGINT, SIG_IGN);
+    std::signal(SIGTERM, SIG_IGN);
+    NurseryProcess(setup, instance, std::move(socket)).run();
+}
+
+Nursery Nursery::start(const WorkerSetup& setup, Instance& instance) {
+    auto [ours, theirs] = make_nursery_sockets();
     const pid_t pid = fork();
     if (pid < 0) {
         throw RunError("cannot fork the nursery: " + errno_text() +
@@ -223,15 +238,26 @@ Nursery Nursery::start(const WorkerSetup& setup, Instance& instance) {
     }
     if (pid == 0) {
         ours.close();
-        prctl(PR_SET_NAME, "echelle-nursery");
-        std::signal(SIGINT, SIG_IGN);
-        std::signal(SIGTERM, SIG_IGN);
-        NurseryProcess(setup, instance, std::move(theirs)).run();
+        run_nursery(setup, instance, std::move(theirs));
     }
     return Nursery(pid, std::move(ours));
 }
 
+Nursery& Nursery::operator=(Nursery&& other) noexcept {
+    if (this != &other) {
+        end();
+        pid_ = other.pid_;
+        socket_ = std::move(other.socket_);
+        alive_ = other.alive_;
+    }
+    return *this;
+}
+
 Nursery::~Nursery() {
+    end();
+}
+
+void Nursery::end() {
     if (pid_ <= 0 || !socket_) {
         return;  // moved from
     }

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include <sys/types.h>
 
@@ -40,9 +41,11 @@ class Nursery {
     // Forks the nursery process. To be called while this process has one thread. `setup` and
     // `instance` are used by the child, which never returns from here. Throws RunError.
     static Nursery start(const WorkerSetup& setup, Instance& instance);
+    // A nursery that runs already: its process and our end of its socket.
+    Nursery(pid_t pid, FileDescriptor socket) : pid_(pid), socket_(std::move(socket)) {}
 
     Nursery(Nursery&&) noexcept = default;
-    Nursery& operator=(Nursery&&) = delete;
+    Nursery& operator=(Nursery&& other) noexcept;  // ends this one first
     // Ends the nursery, which kills whatever workers are left, and waits for it.
     ~Nursery();
 
@@ -61,11 +64,17 @@ class Nursery {
     std::optional<Answer> receive();
 
   private:
-    Nursery(pid_t pid, FileDescriptor socket) : pid_(pid), socket_(std::move(socket)) {}
+    void end();
 
     pid_t pid_ = -1;
     FileDescriptor socket_;
     bool alive_ = true;
 };
+
+// A connected pair of the kind that a nursery talks over: ours, the nursery's.
+std::pair<FileDescriptor, FileDescriptor> make_nursery_sockets();
+
+// The nursery's own life; never returns.
+[[noreturn]] void run_nursery(const WorkerSetup& setup, Instance& instance, FileDescriptor socket);
 
 }  // namespace echelle

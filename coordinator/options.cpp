@@ -105,7 +105,7 @@ void fill_welch(WelchParameters& welch, const Typed& typed) {
 
 void fill(Options& options, const Typed& typed) {
     if (!typed.workers.empty()) {
-        options.workers = static_cast<uint32_t>(unsigned_of(typed.workers, "--workers", 1, 65'535));
+        options.workers = WorkerRange::parse(typed.workers);
     }
     fill_stream(options.stream, typed);
     fill_welch(options.welch, typed);
@@ -173,7 +173,8 @@ void declare(CLI::App& app, Options& options, Typed& typed) {
     text("Spectra", "--volts-per-count", typed.volts, "Gives results in volts instead of counts");
     text("Output", "--record", options.record, "Write the spectra to this file");
     text("Output", "--report", options.report, "Write the run's report (JSON) to this file");
-    text("Work", "--workers", typed.workers, "Worker processes (the CPUs that may be used)");
+    text("Work", "--workers", typed.workers,
+         "Worker processes, N or MIN..MAX (the CPUs that may be used)");
     text("Work", "--pin", options.pin, "auto, none, or a list of CPUs such as 0-3,6");
     text("Work", "--block-channels", typed.block_channels, "Channels of a block, or auto");
     text("Work", "--block-frames", typed.block_frames, "Frames of a block, or auto");
@@ -227,6 +228,23 @@ uint64_t Average::frames_for(const Stream& stream) const {
         throw UsageError("--average " + std::to_string(seconds) + "s is too many frames: give all");
     }
     return std::max<uint64_t>(1, static_cast<uint64_t>(std::llround(wanted)));
+}
+
+WorkerRange WorkerRange::parse(const std::string& text) {
+    constexpr uint64_t most_workers = 65'535;  // what a ledger word can name
+    const size_t dots = text.find("..");
+    WorkerRange range;
+    range.least =
+        static_cast<uint32_t>(unsigned_of(text.substr(0, dots), "--workers", 1, most_workers));
+    range.most = range.least;
+    if (dots != std::string::npos) {
+        range.most =
+            static_cast<uint32_t>(unsigned_of(text.substr(dots + 2), "--workers", 1, most_workers));
+    }
+    if (range.most < range.least) {
+        throw UsageError("--workers '" + text + "' ends below its start: give MIN..MAX");
+    }
+    return range;
 }
 
 ParsedOptions parse_options(int argc, const char* const* argv) {

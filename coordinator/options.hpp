@@ -25,9 +25,18 @@ struct Average {
     uint64_t frames_for(const Stream& stream) const;
 };
 
+// --workers N | MIN..MAX
+struct WorkerRange {
+    uint32_t least = 1;
+    uint32_t most = 1;
+    bool scales_itself() const { return most > least; }
+
+    static WorkerRange parse(const std::string& text);  // throws UsageError
+};
+
 struct Options {
     std::string source = "sim:";
-    std::optional<uint32_t> workers;  // nothing: as many as CPUs may be used
+    std::optional<WorkerRange> workers;  // nothing: as many as CPUs may be used
     StreamOptions stream;
     WelchParameters welch;
     Average average;

@@ -16,6 +16,9 @@
 namespace echelle {
 namespace {
 
+// How far `echellectl scale` can go in any run: a record is one cache line.
+constexpr uint32_t fewest_worker_records = 1024;
+
 void check_recording_is_long_enough(const Source& source, const WelchParameters& welch) {
     const auto stretch = source.longest_stretch();
     if (stretch && *stretch < welch.nperseg) {
@@ -28,19 +31,16 @@ void check_recording_is_long_enough(const Source& source, const WelchParameters&
 
 void choose_workers(Preparation& run) {
     run.usable_cpus = usable_cpus();
-    if (run.options.pin == "auto") {
-        run.worker_cpus = run.usable_cpus;
-    } else if (run.options.pin != "none") {
-        run.worker_cpus = parse_cpu_list(run.options.pin, run.usable_cpus);
-    }
-    run.workers = run.options.workers.value_or(static_cast<uint32_t>(run.usable_cpus.size()));
-    check_worker_limits(run.workers, run.options.notify);
+    run.worker_cpus = run.read_worker_cpus();
+    const auto cpus = static_cast<uint32_t>(run.usable_cpus.size());
+    run.workers = run.options.workers.value_or(WorkerRange{cpus, cpus});
+    check_worker_limits(run.workers.most, run.options.notify);
 }
 
 void plan_work(Preparation& run) {
     BlockPlanRequest request;
     request.frames_per_integration = run.frames_per_integration;
-    request.most_workers = run.workers;
+    request.most_workers = run.workers.most;
     request.block_channels = run.options.block_channels;
     request.block_frames = run.options.block_frames;
     request.ring_frames = run.options.ring_frames;
@@ -68,7 +68,7 @@ void make_ledger(Preparation& run) {
     LedgerShape shape;
     shape.capacity = run.plan.ledger_blocks;
     shape.most_frames = run.plan.most_listed_frames();
-    shape.workers = run.workers;
+    shape.workers = std::max(run.workers.most, fewest_worker_records);
     shape.result_bytes = run.plan.result_bytes;
     run.ledger.emplace(shape);
 }
@@ -122,7 +122,17 @@ Preparation::~Preparation() {
 
 uint32_t Preparation::parallel_workers() const {
     const size_t cpus = worker_cpus.empty() ? usable_cpus.size() : worker_cpus.size();
-    return static_cast<uint32_t>(std::min<size_t>(workers, cpus));
+    return static_cast<uint32_t>(std::min<size_t>(workers.most, cpus));
+}
+
+std::vector<Cpu> Preparation::read_worker_cpus() const {
+    if (options.pin == "none") {
+        return {};
+    }
+    if (options.pin != "auto") {
+        return parse_cpu_list(options.pin, echelle::usable_cpus());
+    }
+    return echelle::usable_cpus();
 }
 
 std::unique_ptr<Preparation> prepare(const Options& options) {

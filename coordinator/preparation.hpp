@@ -28,6 +28,8 @@ struct Preparation {
 
     // Workers that can compute at the same time: at most one for each CPU.
     uint32_t parallel_workers() const;
+    // The CPUs as they are now: they may have changed since the start.
+    std::vector<Cpu> read_worker_cpus() const;
 
     const Options& options;
     std::unique_ptr<Source> source;
@@ -38,7 +40,7 @@ struct Preparation {
     uint64_t frames_per_integration = 0;
     std::vector<Cpu> usable_cpus;
     std::vector<Cpu> worker_cpus;  // empty: workers are not bound
-    uint32_t workers = 0;
+    WorkerRange workers;
     BlockPlan plan;
     std::optional<FftPlans> plans;
     std::optional<Ledger> ledger;

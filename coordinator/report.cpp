@@ -49,7 +49,8 @@ Json config_of(const RunFacts& facts) {
     config["rate_hz"] = facts.stream.rate.value();
     config["format"] = name_of(geometry.format);
     config["layout"] = name_of(geometry.layout);
-    config["workers"] = facts.workers;
+    config["workers"] = facts.supervisor->wanted();
+    config["workers_most"] = facts.most_workers;
     config["nperseg"] = welch.nperseg;
     config["noverlap"] = welch.noverlap;
     config["window"] = welch.window.text();
@@ -125,11 +126,22 @@ Json recoveries_of(const RunFacts& facts) {
 
 uint64_t duplicates_of(const RunFacts& facts) {
     uint64_t duplicates = 0;
-    for (uint32_t id = 0; id < facts.workers; ++id) {
+    for (uint32_t id = 0; id < facts.ledger->shape().workers; ++id) {
         duplicates += facts.ledger->worker(static_cast<uint16_t>(id))
                           .duplicates.load(std::memory_order_relaxed);
     }
     return duplicates;
+}
+
+Json scaling_of(const RunFacts& facts) {
+    Json scaling = Json::array();
+    for (const ScalingDecision& decision : facts.supervisor->scaling()) {
+        scaling.push_back({{"at_s", decision.at_s},
+                           {"from", decision.from},
+                           {"to", decision.to},
+                           {"reason", decision.reason}});
+    }
+    return scaling;
 }
 
 Json blocks_of(const RunFacts& facts, const BlockBooks& blocks) {
@@ -206,6 +218,8 @@ Json make_report(const RunFacts& facts) {
                         {"over_fraction", figures.over_fraction}};
     report["workers"] = workers_of(facts);
     report["recoveries"] = recoveries_of(facts);
+    report["scaling"] = scaling_of(facts);
+    report["paused"] = facts.ledger->paused();
     report["memory"] = {{"ring_bytes", facts.ring->region_bytes()},
                         {"page_kind", name_of(facts.ring->page_kind())},
                         {"ledger_bytes", facts.ledger->bytes()},
@@ -215,7 +229,8 @@ Json make_report(const RunFacts& facts) {
     report["fft"] = {{"plan", facts.plans->description()},
                      {"wisdom", name_of(facts.plans->wisdom())},
                      {"kernels", WelchEngine::kernel_target()}};
-    report["nursery_alive"] = facts.supervisor->nursery_alive();
+    report["nursery"] = {{"alive", facts.supervisor->nursery_alive()},
+                         {"restarts", facts.supervisor->nursery_restarts()}};
     report["failure"] = facts.failure.empty() ? Json(nullptr) : Json(facts.failure);
     return report;
 }
@@ -269,8 +284,8 @@ std::string final_table(const RunFacts& facts) {
     const double budget_us = facts.options->budget_us;
     std::string table = "echelle: " + std::to_string(geometry.channels) + " channels x " +
                         std::to_string(geometry.samples) + " samples, " +
-                        std::to_string(facts.workers) + " workers, " + facts.source_description +
-                        "\n";
+                        std::to_string(facts.supervisor->wanted()) + " workers, " +
+                        facts.source_description + "\n";
     add_row(table, "frames in", "%lu", books.frames.in);
     add_row(table, "frames done", "%lu", books.frames.done);
     add_row(table, "frames dropped", "%s", dropped_text(books.frames).c_str());

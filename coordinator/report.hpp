@@ -25,7 +25,7 @@ struct RunFacts {
     std::string source_description;
     OverrunPolicy policy = OverrunPolicy::drop;
     uint64_t frames_per_integration = 0;
-    uint32_t workers = 0;
+    uint32_t most_workers = 0;
     uint32_t parallel_workers = 0;  // that can compute at the same time: at most one for each CPU
     const BlockPlan* plan = nullptr;
     const FftPlans* plans = nullptr;

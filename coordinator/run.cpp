@@ -20,15 +20,18 @@
 #include "common/futex.hpp"
 #include "common/invariant.hpp"
 #include "coordinator/collector.hpp"
+#include "coordinator/commands.hpp"
 #include "coordinator/control.hpp"
 #include "coordinator/ingest.hpp"
 #include "coordinator/nursery.hpp"
+#include "coordinator/nursery_exec.hpp"
 #include "coordinator/preparation.hpp"
 #include "coordinator/progress.hpp"
 #include "coordinator/report.hpp"
 #include "coordinator/sinks/recording_sink.hpp"
 #include "coordinator/supervisor.hpp"
 #include "coordinator/warnings.hpp"
+#include "coordinator/worker_scaling.hpp"
 
 namespace echelle {
 namespace {
@@ -109,7 +112,6 @@ class Conductor {
         const std::string endpoint =
             run_.options.control.empty() ? run_.instance->control_endpoint() : run_.options.control;
         control_ = std::make_unique<Control>(context_, endpoint);
-        add_commands();
         wakeups_ =
             make_wakeups(run_.options.notify, *run_.ledger, run_.instance->wakeup_endpoints());
         integrator_ = std::make_unique<Integrator>(run_.stream, run_.options.welch,
@@ -118,6 +120,9 @@ class Conductor {
         make_collector();
         start_workers();
         fill_facts();
+        answer_commands();
+        scaling_ =
+            std::make_unique<WorkerScaling>(run_.workers, *run_.ring, *run_.ledger, *supervisor_);
         collector_thread_ = std::thread([this] { collect(); });
         ingest_thread_ = std::thread([this] { ingest(); });
         if (!run_.ring_is_outside) {
@@ -167,10 +172,12 @@ class Conductor {
         setup.nursery = &nursery_;
         setup.ledger = &*run_.ledger;
         setup.accounts = &accounts_;
+        setup.make_nursery = [this] { return exec_nursery(run_); };
         setup.cpus = run_.worker_cpus;
+        setup.read_cpus = [this] { return run_.read_worker_cpus(); };
         setup.work_was_requeued = [this] { ingest_->wake_workers_soon(); };
         setup.warn = warn;
-        supervisor_ = std::make_unique<Supervisor>(std::move(setup), run_.workers);
+        supervisor_ = std::make_unique<Supervisor>(std::move(setup), run_.workers.least);
         const int64_t deadline = monotonic_ns() + patience_at_start_ns;
         while (!workers_are_ready()) {
             if (monotonic_ns() > deadline) {
@@ -189,10 +196,7 @@ class Conductor {
     }
 
     bool workers_are_ready() const {
-        if (!supervisor_->nursery_alive()) {
-            throw RunError("the nursery died while workers were being started");
-        }
-        for (uint32_t id = 0; id < run_.workers; ++id) {
+        for (uint32_t id = 0; id < run_.workers.least; ++id) {
             const auto& record = run_.ledger->worker(static_cast<uint16_t>(id));
             if (record.stage.load(std::memory_order_relaxed) ==
                 static_cast<uint32_t>(WorkerStage::starting)) {
@@ -203,7 +207,7 @@ class Conductor {
     }
 
     void warn_unbound_workers() {
-        for (uint32_t id = 0; id < run_.workers; ++id) {
+        for (uint32_t id = 0; id < run_.workers.least; ++id) {
             const auto& record = run_.ledger->worker(static_cast<uint16_t>(id));
             if (record.cpu.load(std::memory_order_relaxed) == 0) {
                 warn("worker " + std::to_string(id) +
@@ -219,7 +223,7 @@ class Conductor {
         facts_.source_description = run_.source->describe();
         facts_.policy = run_.policy;
         facts_.frames_per_integration = run_.frames_per_integration;
-        facts_.workers = run_.workers;
+        facts_.most_workers = run_.workers.most;
         facts_.parallel_workers = run_.parallel_workers();
         facts_.plan = &run_.plan;
         facts_.plans = &*run_.plans;
@@ -234,12 +238,15 @@ class Conductor {
         }
     }
 
-    void add_commands() {
-        control_->on("status", [this](const nlohmann::json&) { return make_report(facts_); });
-        control_->on("stop", [this](const nlohmann::json&) {
-            request_stop();
-            return nlohmann::ordered_json{{"stopping", true}};
-        });
+    void answer_commands() {
+        CommandTargets targets;
+        targets.facts = &facts_;
+        targets.run = &run_;
+        targets.ledger = &*run_.ledger;
+        targets.supervisor = supervisor_.get();
+        targets.stop = [this] { request_stop(); };
+        targets.wake_workers = [this] { ingest_->wake_workers_soon(); };
+        add_commands(*control_, targets);
     }
 
     // ---- the three threads
@@ -285,7 +292,7 @@ class Conductor {
                 zmq::pollitem_t{nullptr, supervisor_->events(), ZMQ_POLLIN, 0},
                 zmq::pollitem_t{nullptr, signals_.get(), ZMQ_POLLIN, 0},
                 zmq::pollitem_t{nullptr, doorbell_.fd(), ZMQ_POLLIN, 0}};
-            if (zmq_poll(items.data(), static_cast<int>(items.size()), 20) < 0 && errno != EINTR) {
+            if (zmq_poll(items.data(), static_cast<int>(items.size()), 10) < 0 && errno != EINTR) {
                 throw RunError(std::string("the main loop cannot wait: ") + zmq_strerror(errno));
             }
             doorbell_.clear();
@@ -295,6 +302,7 @@ class Conductor {
                 break;
             }
             look_at_time();
+            scaling_->update();
             progress_.update(facts_);
         }
     }
@@ -304,8 +312,10 @@ class Conductor {
         supervisor_->handle_timers();
         handle_signals();
         alive_workers_.store(supervisor_->alive(), std::memory_order_relaxed);
-        if (!supervisor_->nursery_alive() && supervisor_->alive() == 0) {
-            fail("the nursery and every worker have died: nobody is left to do the work");
+        if (supervisor_->is_helpless()) {
+            fail(
+                "the nursery and every worker have died and no new nursery could be made: nobody "
+                "is left to do the work");
         }
     }
 
@@ -352,6 +362,7 @@ class Conductor {
     // What is in the ring is finished, then the run ends.
     void request_stop() {
         stop_requested_ = true;
+        run_.ledger->set_paused(false);  // what is in flight could not be finished otherwise
         stop_source_.store(true, std::memory_order_relaxed);
         // Our own source ends the ring itself, after its last frame.
         stop_ingest_.store(run_.ring_is_outside, std::memory_order_relaxed);
@@ -501,6 +512,7 @@ class Conductor {
     std::unique_ptr<Ingest> ingest_;
     std::unique_ptr<Collector> collector_;
     std::unique_ptr<Supervisor> supervisor_;
+    std::unique_ptr<WorkerScaling> scaling_;
     RunFacts facts_;
     Progress progress_;
     uint64_t first_position_ = 0;

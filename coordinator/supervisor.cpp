@@ -13,6 +13,7 @@
 
 #include "common/clock.hpp"
 #include "common/error.hpp"
+#include "coordinator/orphans.hpp"
 
 namespace echelle {
 namespace {
@@ -21,6 +22,9 @@ constexpr uint64_t nursery_key = UINT64_MAX;
 constexpr int64_t quick_death_ns = 1'000'000'000;
 constexpr uint32_t deaths_before_pause = 3;
 constexpr int64_t longest_pause_ns = 2'000'000'000;
+constexpr int64_t lease_look_ns = 10'000'000;
+constexpr uint32_t most_nursery_restarts = 8;  // in one run: then something is wrong for good
+constexpr int64_t nursery_retry_pause_ns = 200'000'000;
 
 double microseconds(int64_t ns) {
     return static_cast<double>(ns) / 1000.0;
@@ -45,6 +49,8 @@ std::string_view name_of(WorkerState state) {
             return "starting";
         case WorkerState::running:
             return "running";
+        case WorkerState::draining:
+            return "draining";
         case WorkerState::waiting_to_respawn:
             return "waiting_to_respawn";
         case WorkerState::left:
@@ -66,12 +72,14 @@ std::string describe_wait_status(int status) {
 Supervisor::Supervisor(Setup setup, uint32_t workers)
     : setup_(std::move(setup)),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
-      slots_(workers),
-      started_ns_(monotonic_ns()) {
+      leases_(*setup_.ledger),
+      started_ns_(monotonic_ns()),
+      wanted_(workers) {
     if (!epoll_) {
         throw RunError("cannot make an epoll descriptor: " + errno_text());
     }
     watch(setup_.nursery->socket(), nursery_key);
+    slots_.resize(workers);
     for (uint32_t i = 0; i < workers; ++i) {
         slots_[i].id = static_cast<uint16_t>(i);
         spawn(slots_[i]);
@@ -87,24 +95,42 @@ void Supervisor::watch(int fd, uint64_t key) {
     }
 }
 
-std::optional<Cpu> Supervisor::cpu_for(uint16_t id) const {
-    if (setup_.cpus.empty()) {
-        return std::nullopt;
+// The first of those CPUs, in the order given, that have the fewest workers.
+std::optional<Cpu> Supervisor::least_used_cpu() const {
+    std::optional<Cpu> best;
+    long fewest = 0;
+    for (const Cpu& cpu : setup_.cpus) {
+        const long used = std::count_if(slots_.begin(), slots_.end(), [&](const Slot& slot) {
+            return is_alive(slot) && slot.cpu && slot.cpu->number == cpu.number;
+        });
+        if (!best || used < fewest) {
+            best = cpu;
+            fewest = used;
+        }
     }
-    return setup_.cpus[id % setup_.cpus.size()];
+    return best;
 }
 
 void Supervisor::spawn(Slot& slot) {
+    if (!nursery_alive_) {
+        slot.state = WorkerState::waiting_to_respawn;
+        return;
+    }
+    slot.cpu = least_used_cpu();
     // From a counter, never the pid: a life is told from every other one of that worker.
     slot.incarnation = static_cast<uint16_t>(slot.incarnation + 1);
     slot.state = WorkerState::starting;
     slot.spawned_ns = monotonic_ns();
+    slot.pid = 0;
+    slot.kill_reason.clear();
+    WorkerRecord& record = setup_.ledger->worker(slot.id);
+    record.leave.store(0, std::memory_order_relaxed);
+    record.stage.store(static_cast<uint32_t>(WorkerStage::starting), std::memory_order_relaxed);
     WorkerIdentity identity{slot.id, slot.incarnation, std::nullopt};
-    if (const auto cpu = cpu_for(slot.id)) {
-        identity.cpu = cpu->number;
+    if (slot.cpu) {
+        identity.cpu = slot.cpu->number;
     }
     if (!setup_.nursery->request_spawn(identity)) {
-        slot.state = WorkerState::absent;
         nursery_died();
     }
 }
@@ -157,7 +183,9 @@ void Supervisor::worker_started(Slot& slot, const NurseryMessage& message, FileD
     slot.pid = message.pid;
     slot.pidfd = std::move(pidfd);
     slot.incarnations = static_cast<uint16_t>(slot.incarnations + 1);
-    slot.state = WorkerState::running;
+    // It may have been told to go before it had come.
+    const bool unwanted = setup_.ledger->worker(slot.id).leave.load(std::memory_order_relaxed) != 0;
+    slot.state = unwanted ? WorkerState::draining : WorkerState::running;
     if (slot.pidfd) {
         watch(slot.pidfd.get(), slot.id);
     }
@@ -170,9 +198,10 @@ void Supervisor::worker_started(Slot& slot, const NurseryMessage& message, FileD
 }
 
 void Supervisor::worker_died(Slot& slot) {
-    if (slot.state != WorkerState::running) {
+    if (slot.state != WorkerState::running && slot.state != WorkerState::draining) {
         return;
     }
+    const bool was_draining = slot.state == WorkerState::draining;
     const int64_t detected_ns = monotonic_ns();
     // The process is gone, so it can write no more: what it held may be handed on.
     const auto reclaimed = setup_.ledger->reclaim(slot.id, slot.incarnation);
@@ -182,14 +211,18 @@ void Supervisor::worker_died(Slot& slot) {
         setup_.accounts->blocks_requeued(reclaimed.requeued);
         setup_.work_was_requeued();
     }
-    if (leaving_) {
+    if (reclaimed.failed > 0) {
+        setup_.warn("a block has killed " + std::to_string(Ledger::deaths_until_failed) +
+                    " workers and is given up: its spectra are marked incomplete");
+    }
+    if (leaving_ || was_draining) {
         slot.state = WorkerState::left;
         count_alive();
         return;
     }
     Recovery recovery;
     recovery.worker = slot.id;
-    recovery.cause = "unknown";
+    recovery.cause = slot.kill_reason.empty() ? "unknown" : slot.kill_reason;
     recovery.detected_us = microseconds(detected_ns - started_ns_);
     recovery.requeued_us = microseconds(requeued_ns - detected_ns);
     recovery.blocks_requeued = reclaimed.requeued;
@@ -201,18 +234,50 @@ void Supervisor::worker_died(Slot& slot) {
     slot.state = WorkerState::waiting_to_respawn;
     slot.respawn_at_ns = detected_ns + pause_before_respawn(slot.quick_deaths);
     count_alive();
-    handle_timers();
+    respawn_those_due(detected_ns);
 }
 
 void Supervisor::handle_timers() {
-    if (leaving_ || !nursery_alive_) {
+    if (leaving_) {
         return;
     }
     const int64_t now_ns = monotonic_ns();
+    if (!nursery_alive_ && nursery_retry_ns_ != 0 && now_ns >= nursery_retry_ns_) {
+        replace_nursery();
+    }
+    respawn_those_due(now_ns);
+    if (now_ns - leases_looked_ns_ >= lease_look_ns) {
+        leases_looked_ns_ = now_ns;
+        kill_hung_workers();
+    }
+}
+
+void Supervisor::respawn_those_due(int64_t now_ns) {
     for (Slot& slot : slots_) {
-        if (slot.state == WorkerState::waiting_to_respawn && slot.respawn_at_ns <= now_ns) {
+        if (nursery_alive_ && slot.state == WorkerState::waiting_to_respawn &&
+            slot.respawn_at_ns <= now_ns) {
             spawn(slot);
         }
+    }
+}
+
+// Killed first and waited for by its pidfd, like any other death: only then is its block handed on,
+// since a worker that was merely stopped could still write.
+void Supervisor::kill_hung_workers() {
+    const int64_t lease_ns = lease_for(setup_.accounts->mean_block_ns());
+    for (const auto& overdue : leases_.look(monotonic_ns(), lease_ns)) {
+        if (overdue.owner >= slots_.size()) {
+            continue;
+        }
+        Slot& slot = slots_[overdue.owner];
+        if (slot.incarnation != overdue.incarnation || !slot.kill_reason.empty() ||
+            (slot.state != WorkerState::running && slot.state != WorkerState::draining)) {
+            continue;
+        }
+        slot.kill_reason = "hung: held block " + std::to_string(overdue.block) + " for " +
+                           std::to_string(overdue.held_ns / 1'000'000) + " ms, lease " +
+                           std::to_string(lease_ns / 1'000'000) + " ms";
+        kill_worker(slot);
     }
 }
 
@@ -220,7 +285,7 @@ void Supervisor::set_cause(pid_t pid, int wait_status) {
     const std::string cause = describe_wait_status(wait_status);
     // Where pidfds are refused, the nursery's word is what tells us of a death.
     for (Slot& slot : slots_) {
-        if (slot.pid == pid && slot.state == WorkerState::running) {
+        if (slot.pid == pid && is_alive(slot)) {
             worker_died(slot);
         }
     }
@@ -229,9 +294,9 @@ void Supervisor::set_cause(pid_t pid, int wait_status) {
                      [pid](const auto& candidate) { return candidate.first == pid; });
     if (wanted != causes_wanted_.end()) {
         Recovery& recovery = recoveries_[wanted->second];
-        recovery.cause = cause;
-        setup_.warn("worker " + std::to_string(recovery.worker) + " ended (" + cause + "); " +
-                    std::to_string(recovery.blocks_requeued) +
+        recovery.cause = recovery.cause == "unknown" ? cause : recovery.cause;
+        setup_.warn("worker " + std::to_string(recovery.worker) + " ended (" + recovery.cause +
+                    "); " + std::to_string(recovery.blocks_requeued) +
                     " of its blocks go to others, it is being replaced");
         causes_wanted_.erase(wanted);
     }
@@ -251,36 +316,141 @@ void Supervisor::nursery_died() {
     }
     nursery_alive_ = false;
     epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, setup_.nursery->socket(), nullptr);
+    if (leaving_) {
+        return;
+    }
+    kill_unknown_children();
     for (Slot& slot : slots_) {
-        if (slot.state == WorkerState::starting || slot.state == WorkerState::waiting_to_respawn) {
-            slot.state = WorkerState::absent;
+        if (slot.state != WorkerState::starting) {
+            continue;
         }
+        // Whether it was ever forked is not known, but it is dead now and may have held blocks.
+        const auto reclaimed = setup_.ledger->reclaim(slot.id, slot.incarnation);
+        setup_.accounts->blocks_requeued(reclaimed.requeued);
+        slot.state = WorkerState::waiting_to_respawn;
     }
     count_alive();
-    if (!leaving_) {
-        setup_.warn("the nursery (pid " + std::to_string(setup_.nursery->pid()) +
-                    ") has died: going on with the " + std::to_string(alive()) +
+    if (nursery_restarts_ >= most_nursery_restarts) {
+        setup_.warn("the nursery has died again: going on with the " + std::to_string(alive()) +
                     " workers there are; none can be replaced until the coordinator is restarted");
+        nursery_retry_ns_ = 0;
+        return;
+    }
+    setup_.warn("the nursery (pid " + std::to_string(setup_.nursery->pid()) +
+                ") has died: going on with the " + std::to_string(alive()) +
+                " workers there are while a new one is made");
+    // The first time at once; later ones not in a tight loop.
+    nursery_retry_ns_ = monotonic_ns() + (nursery_restarts_ == 0 ? 0 : nursery_retry_pause_ns);
+}
+
+void Supervisor::replace_nursery() {
+    nursery_restarts_ += 1;
+    nursery_retry_ns_ = 0;
+    try {
+        *setup_.nursery = setup_.make_nursery();
+    } catch (const std::exception& error) {
+        setup_.warn(std::string("no new nursery could be made: ") + error.what());
+        if (nursery_restarts_ < most_nursery_restarts) {
+            nursery_retry_ns_ = monotonic_ns() + nursery_retry_pause_ns;
+        }
+        return;
+    }
+    nursery_alive_ = true;
+    watch(setup_.nursery->socket(), nursery_key);
+}
+
+// Workers whose birth the nursery could not tell us of work under an identity that would be given
+// away again: they must go before it is.
+void Supervisor::kill_unknown_children() {
+    for (const pid_t pid : children_of_this_process()) {
+        const bool known = std::any_of(slots_.begin(), slots_.end(), [pid](const Slot& slot) {
+            return slot.pid == pid && is_alive(slot);
+        });
+        if (known || pid == setup_.nursery->pid()) {
+            continue;
+        }
+        kill(pid, SIGKILL);
+        while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+        }
+    }
+}
+
+void Supervisor::kill_worker(const Slot& slot) const {
+    if (slot.pidfd) {
+        syscall(SYS_pidfd_send_signal, slot.pidfd.get(), SIGKILL, nullptr, 0);
+    } else {
+        kill(slot.pid, SIGKILL);
     }
 }
 
 void Supervisor::kill_all() {
     for (const Slot& slot : slots_) {
-        if (slot.state != WorkerState::running) {
-            continue;
-        }
-        if (slot.pidfd) {
-            syscall(SYS_pidfd_send_signal, slot.pidfd.get(), SIGKILL, nullptr, 0);
-        } else {
-            kill(slot.pid, SIGKILL);
+        if (slot.state == WorkerState::running || slot.state == WorkerState::draining) {
+            kill_worker(slot);
         }
     }
 }
 
-uint32_t Supervisor::alive() const {
+void Supervisor::note_scaling(uint32_t from, uint32_t to, const std::string& reason) {
+    scaling_.push_back({microseconds(monotonic_ns() - started_ns_) / 1e6, from, to, reason});
+}
+
+// Those at work or on their way to it.
+uint32_t Supervisor::at_work() const {
     return static_cast<uint32_t>(std::count_if(slots_.begin(), slots_.end(), [](const Slot& slot) {
-        return slot.state == WorkerState::running || slot.state == WorkerState::starting;
+        return slot.state == WorkerState::running || slot.state == WorkerState::starting ||
+               slot.state == WorkerState::waiting_to_respawn;
     }));
+}
+
+void Supervisor::scale(uint32_t workers, const std::string& reason) {
+    note_scaling(wanted_, workers, reason);
+    wanted_ = workers;
+    if (setup_.read_cpus) {
+        setup_.cpus = setup_.read_cpus();
+    }
+    uint32_t there = at_work();
+    for (size_t i = 0; there < workers; ++i) {
+        if (i == slots_.size()) {
+            slots_.emplace_back();
+            slots_.back().id = static_cast<uint16_t>(i);
+        }
+        if (slots_[i].state == WorkerState::absent || slots_[i].state == WorkerState::left) {
+            spawn(slots_[i]);
+            ++there;
+        }
+    }
+    for (size_t i = slots_.size(); there > workers && i-- > 0;) {
+        if (slots_[i].state == WorkerState::running || slots_[i].state == WorkerState::starting ||
+            slots_[i].state == WorkerState::waiting_to_respawn) {
+            ask_to_leave(slots_[i]);
+            --there;
+        }
+    }
+    count_alive();
+}
+
+bool Supervisor::drain(uint16_t id, const std::string& reason) {
+    if (id >= slots_.size() || slots_[id].state != WorkerState::running) {
+        return false;
+    }
+    note_scaling(wanted_, wanted_ - 1, reason);
+    wanted_ -= 1;
+    ask_to_leave(slots_[id]);
+    return true;
+}
+
+void Supervisor::ask_to_leave(Slot& slot) {
+    setup_.ledger->worker(slot.id).leave.store(1, std::memory_order_relaxed);
+    if (slot.state == WorkerState::running) {
+        slot.state = WorkerState::draining;
+    } else if (slot.state == WorkerState::waiting_to_respawn) {
+        slot.state = WorkerState::left;
+    }
+}
+
+uint32_t Supervisor::alive() const {
+    return static_cast<uint32_t>(std::count_if(slots_.begin(), slots_.end(), is_alive));
 }
 
 void Supervisor::count_alive() {
@@ -290,8 +460,8 @@ void Supervisor::count_alive() {
 std::vector<WorkerStatus> Supervisor::status() const {
     std::vector<WorkerStatus> all;
     for (const Slot& slot : slots_) {
-        all.push_back({slot.id, slot.incarnations, slot.state,
-                       slot.state == WorkerState::running ? slot.pid : 0, cpu_for(slot.id)});
+        all.push_back(
+            {slot.id, slot.incarnations, slot.state, is_alive(slot) ? slot.pid : 0, slot.cpu});
     }
     return all;
 }

@@ -1,6 +1,8 @@
 // The supervisor: keeps the wanted workers alive. It asks the nursery for them, watches a pidfd for
 // each, and when one dies gives its work back to the ledger before anything else, then has it
-// replaced. Called by the coordinator's main thread only.
+// replaced. It kills workers that hold a block beyond its lease, has a dead nursery replaced, and
+// changes the number of workers: new ones are placed on the CPU with the fewest, those too many are
+// asked to leave after the block in their hands. Called by the coordinator's main thread only.
 #pragma once
 
 #include <atomic>
@@ -16,11 +18,12 @@
 #include "common/ledger.hpp"
 #include "common/topology.hpp"
 #include "coordinator/accounts.hpp"
+#include "coordinator/lease_watch.hpp"
 #include "coordinator/nursery.hpp"
 
 namespace echelle {
 
-enum class WorkerState { absent, starting, running, waiting_to_respawn, left };
+enum class WorkerState { absent, starting, running, draining, waiting_to_respawn, left };
 std::string_view name_of(WorkerState state);
 
 struct WorkerStatus {
@@ -29,6 +32,14 @@ struct WorkerStatus {
     WorkerState state = WorkerState::absent;
     pid_t pid = 0;
     std::optional<Cpu> wanted_cpu;
+};
+
+// One change of the wanted number of workers.
+struct ScalingDecision {
+    double at_s = 0;  // since the run's start
+    uint32_t from = 0;
+    uint32_t to = 0;
+    std::string reason;
 };
 
 // One death and what was done about it. Times are microseconds: of the detection since the run's
@@ -45,11 +56,13 @@ struct Recovery {
 class Supervisor {
   public:
     struct Setup {
-        Nursery* nursery = nullptr;
+        Nursery* nursery = nullptr;             // replaced when it dies
+        std::function<Nursery()> make_nursery;  // a new one, safe beside live threads and contexts
         Ledger* ledger = nullptr;
         Accounts* accounts = nullptr;
-        std::vector<Cpu> cpus;                    // workers take them in turn; empty: not bound
-        std::function<void()> work_was_requeued;  // tells ingest to wake workers
+        std::vector<Cpu> cpus;  // in the order in which they are to be used; empty: not bound
+        std::function<std::vector<Cpu>()> read_cpus;  // them again, when workers are added
+        std::function<void()> work_was_requeued;      // tells ingest to wake workers
         std::function<void(const std::string&)> warn;
     };
     Supervisor(Setup setup, uint32_t workers);
@@ -57,8 +70,16 @@ class Supervisor {
     // Readable when there is something for handle_events(): poll it.
     int events() const { return epoll_.get(); }
     void handle_events();
-    // Respawns that were put off until now. To be called now and then.
+    // Respawns that were put off until now, and workers that hold a block for too long. To be
+    // called every few milliseconds.
     void handle_timers();
+    // From now on `workers` are wanted (at least 1, at most most_workers()).
+    void scale(uint32_t workers, const std::string& reason);
+    // One worker leaves when it has finished its block and is not replaced. False when there is no
+    // such worker at work.
+    bool drain(uint16_t id, const std::string& reason);
+    uint32_t wanted() const { return wanted_; }
+    uint32_t most_workers() const { return setup_.ledger->shape().workers; }
     // A child of this process ended (SIGCHLD): the nursery, or a worker orphaned by its death.
     void child_ended(pid_t pid, int status);
 
@@ -68,10 +89,14 @@ class Supervisor {
 
     uint32_t alive() const;
     bool nursery_alive() const { return nursery_alive_; }
+    // No worker, and nobody who could make one.
+    bool is_helpless() const { return !nursery_alive_ && nursery_retry_ns_ == 0 && alive() == 0; }
     // How many workers tokens are for; read by ingest.
     const std::atomic<uint32_t>& alive_count() const { return alive_count_; }
     std::vector<WorkerStatus> status() const;
     const std::vector<Recovery>& recoveries() const { return recoveries_; }
+    const std::vector<ScalingDecision>& scaling() const { return scaling_; }
+    uint32_t nursery_restarts() const { return nursery_restarts_; }
 
   private:
     struct Slot {
@@ -84,6 +109,8 @@ class Supervisor {
         int64_t spawned_ns = 0;
         int64_t respawn_at_ns = 0;
         uint32_t quick_deaths = 0;            // in a row
+        std::optional<Cpu> cpu;               // where it was put
+        std::string kill_reason;              // set when we killed it ourselves
         std::optional<size_t> open_recovery;  // waiting for its respawn
     };
 
@@ -92,9 +119,21 @@ class Supervisor {
     void worker_started(Slot& slot, const NurseryMessage& message, FileDescriptor pidfd);
     void worker_died(Slot& slot);
     void set_cause(pid_t pid, int wait_status);
+    void respawn_those_due(int64_t now_ns);
     void nursery_died();
+    void replace_nursery();
+    void kill_unknown_children();
+    void kill_hung_workers();
+    void kill_worker(const Slot& slot) const;
+    void ask_to_leave(Slot& slot);
+    void note_scaling(uint32_t from, uint32_t to, const std::string& reason);
+    uint32_t at_work() const;
+    static bool is_alive(const Slot& slot) {
+        return slot.state == WorkerState::running || slot.state == WorkerState::draining ||
+               slot.state == WorkerState::starting;
+    }
     void watch(int fd, uint64_t key);
-    std::optional<Cpu> cpu_for(uint16_t id) const;
+    std::optional<Cpu> least_used_cpu() const;
     void count_alive();
 
     Setup setup_;
@@ -103,7 +142,13 @@ class Supervisor {
     std::vector<Recovery> recoveries_;
     std::vector<std::pair<pid_t, size_t>> causes_wanted_;  // dead pid -> recovery
     std::atomic<uint32_t> alive_count_{0};
+    std::vector<ScalingDecision> scaling_;
+    LeaseWatch leases_;
     int64_t started_ns_;
+    int64_t leases_looked_ns_ = 0;
+    int64_t nursery_retry_ns_ = 0;  // when to try to replace a dead nursery
+    uint32_t nursery_restarts_ = 0;
+    uint32_t wanted_ = 0;
     bool leaving_ = false;
     bool nursery_alive_ = true;
 };

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "common/error.hpp"
+#include "common/invariant.hpp"
 #include "worker/aligned_array.hpp"
 #include "worker/wisdom_file.hpp"
 
@@ -188,10 +189,12 @@ FftPlans::~FftPlans() {
 }
 
 void FftPlans::complex_transform(const std::complex<float>* in, std::complex<float>* out) const {
+    ECHELLE_INVARIANT(complex_plan_ != nullptr);
     fftwf_execute_dft(complex_plan_, as_fftw(in), as_fftw(out));
 }
 
 void FftPlans::real_transform(const float* in, std::complex<float>* out) const {
+    ECHELLE_INVARIANT(real_plan_ != nullptr);
     fftwf_execute_dft_r2c(real_plan_, const_cast<float*>(in), as_fftw(out));
 }
 

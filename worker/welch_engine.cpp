@@ -1,7 +1,7 @@
 #include "worker/welch_engine.hpp"
 
 #include <algorithm>
-#include <array>
+#include <limits>
 
 #include "common/invariant.hpp"
 #include "common/psd_axis.hpp"
@@ -45,8 +45,10 @@ struct WelchEngine::Scratch {
         }
     }
 
+    // The most values that one segment's powers take.
     size_t widest() const {
-        return size_t{2} * std::max<size_t>(parameters.bins(false), parameters.nperseg);
+        return stream.geometry.is_complex() ? parameters.bins(true)
+                                            : size_t{2} * parameters.bins(false);
     }
     void reserve_median_rows() {
         if (median_rows.size() == 0) {
@@ -175,7 +177,8 @@ ChannelSums WelchEngine::Scratch::sums_of(const RunSums& sums, const BlockSpan& 
     result.sum_im = sums.sum_im;
     result.sum_squares = sums.sum_squares;
     result.samples = span.end - span.own_begin;
-    result.over_range = static_cast<uint32_t>(sums.over_range);
+    result.over_range = static_cast<uint32_t>(
+        std::min<uint64_t>(sums.over_range, std::numeric_limits<uint32_t>::max()));
     result.segments = static_cast<uint32_t>(span.segments);
     return result;
 }

@@ -6,6 +6,7 @@
 #include <poll.h>
 
 #include "common/clock.hpp"
+#include "common/fault_point.hpp"
 #include "common/topology.hpp"
 #include "worker/block_result.hpp"
 #include "worker/spectrum_labels.hpp"
@@ -52,7 +53,7 @@ class Worker {
             if (claim_until_none_is_left() == 0 && coordinator_is_gone()) {
                 break;
             }
-            if (setup_.ledger->workers_should_leave()) {
+            if (should_leave()) {
                 break;
             }
             tokens_->wait(setup_.coordinator_pidfd, longest_wait_ns);
@@ -63,13 +64,24 @@ class Worker {
   private:
     uint64_t claim_until_none_is_left() {
         uint64_t claims = 0;
-        while (const auto claim =
-                   setup_.ledger->claim_oldest(identity_.id, identity_.incarnation)) {
+        while (!should_leave() && !setup_.ledger->paused()) {
+            const auto claim = setup_.ledger->claim_oldest(identity_.id, identity_.incarnation);
+            if (!claim) {
+                break;
+            }
+            ECHELLE_FAULT_POINT("worker.claimed");
             ++claims;
             set_stage(WorkerStage::computing);
             work_on(*claim);
         }
         return claims;
+    }
+
+    // All workers at the end of a run, or this one when there are to be fewer. A run's end is only
+    // told when no block is left, so what was claimed is always finished first.
+    bool should_leave() const {
+        return setup_.ledger->workers_should_leave() ||
+               record_.leave.load(std::memory_order_relaxed) != 0;
     }
 
     void work_on(const Claim& claim) {
@@ -84,15 +96,18 @@ class Worker {
         header.cpu_ns = thread_cpu_ns() - cpu_before_ns;
         header.done_ns = monotonic_ns();
         result.header() = header;
+        ECHELLE_FAULT_POINT("worker.result_written");
 
         if (setup_.ledger->finish(claim)) {
             record_.blocks.fetch_add(1, std::memory_order_relaxed);
         } else {
             record_.duplicates.fetch_add(1, std::memory_order_relaxed);
         }
+        ECHELLE_FAULT_POINT("worker.done");
         record_.busy_ns.fetch_add(header.done_ns - header.claimed_ns, std::memory_order_relaxed);
         record_.cpu_ns.fetch_add(header.cpu_ns, std::memory_order_relaxed);
         notices_->send(claim.number);
+        ECHELLE_FAULT_POINT("worker.noticed");
     }
 
     BlockStatus compute(uint64_t number, const BlockDescriptor& block, const BlockResult& result,
@@ -112,6 +127,8 @@ class Worker {
         for (uint32_t i = 0; i < block.channel_count; ++i) {
             values_.push_back(packet_data(result.packet(i, values), values).data());
         }
+        ECHELLE_FAULT_POINT("worker.computing");
+        ECHELLE_BLOCK_FAULT_POINT(number);
         engine_.compute(input, reduction, values_, {&result.sums(0), block.channel_count});
         for (const uint64_t position : positions) {
             if (!setup_.ring->holds_after_reading(position)) {
@@ -183,6 +200,7 @@ class Worker {
 void run_worker(const WorkerSetup& setup, const WorkerIdentity& identity) {
     // Bound before anything is allocated or any ZeroMQ thread is made: memory is then near, and
     // the IO thread inherits the CPU.
+    ECHELLE_FAULT_INCARNATION(identity.incarnation);
     WorkerRecord& record = setup.ledger->worker(identity.id);
     const auto bound = identity.cpu ? bind_this_thread(*identity.cpu) : std::nullopt;
     record.cpu.store(bound ? *bound + 1 : 0, std::memory_order_relaxed);

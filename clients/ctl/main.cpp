@@ -1,12 +1,14 @@
-// echellectl: asks a running coordinator for its status or tells it to stop, over its control
-// endpoint. Exit codes: 0 done; 1 refused or no answer; 2 wrong usage.
-#include <CLI/CLI.hpp>
+// echellectl: asks a running coordinator for its status, scales, pauses or stops it, over its
+// control endpoint. Exit codes: 0 done; 1 refused or no answer; 2 wrong usage.
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 #include <zmq.hpp>
 
+#include "clients/ctl/status_page.hpp"
 #include "common/error.hpp"
 #include "common/instance.hpp"
 
@@ -20,6 +22,7 @@ struct Request {
     std::string name = echelle::default_instance_name;
     std::string endpoint;
     std::string command;
+    Json arguments = Json::object();  // beside the command
     bool as_json = false;
     int timeout_ms = 2000;
 };
@@ -37,7 +40,9 @@ Json ask(const Request& request) {
     } catch (const zmq::error_t& error) {
         throw UsageError("control endpoint '" + endpoint + "' cannot be used: " + error.what());
     }
-    const std::string text = Json{{"command", request.command}}.dump();
+    Json message = request.arguments;
+    message["command"] = request.command == "top" ? "status" : request.command;
+    const std::string text = message.dump();
     zmq::message_t reply;
     if (!socket.send(zmq::buffer(text), zmq::send_flags::none) || !socket.recv(reply)) {
         throw RunError("no coordinator answers at " + endpoint +
@@ -54,37 +59,36 @@ Json ask(const Request& request) {
     return answer["result"];
 }
 
-void print_status(const Json& status) {
-    const Json& frames = status.at("frames");
-    std::printf("frames   in %lu  done %lu  in flight %lu  dropped %s\n",
-                frames.at("in").get<unsigned long>(), frames.at("done").get<unsigned long>(),
-                frames.at("in_flight").get<unsigned long>(), frames.at("dropped").dump().c_str());
-    std::printf("spectra  %lu   real-time factor %.3f   ring %.0f %% full\n",
-                status.at("spectra").at("out").get<unsigned long>(),
-                status.at("realtime_factor").get<double>(),
-                100 * status.at("ring_fill").get<double>());
-    const Json& time = status.at("frame_us");
-    std::printf("frame    period %.1f us  core %.1f us  latency P50 %.0f  P99 %.0f us\n",
-                time.at("period").get<double>(), time.at("core").get<double>(),
-                time.at("latency").at("p50").get<double>(),
-                time.at("latency").at("p99").get<double>());
-    for (const Json& worker : status.at("workers")) {
-        std::printf("worker %-4d pid %-8d cpu %-4s %-18s blocks %-10lu busy %.2f s\n",
-                    worker.at("id").get<int>(), worker.at("pid").get<int>(),
-                    worker.at("cpu").dump().c_str(), worker.at("state").get<std::string>().c_str(),
-                    worker.at("blocks").get<unsigned long>(), worker.at("busy_s").get<double>());
-    }
-}
-
 void carry_out(const Request& request) {
+    if (request.command == "top") {
+        echelle::watch_top([&request] { return ask(request); });
+        return;
+    }
     const Json result = ask(request);
     if (request.as_json) {
         std::printf("%s\n", result.dump(2).c_str());
     } else if (request.command == "status") {
-        print_status(result);
+        std::fputs(echelle::status_page(result).c_str(), stdout);
     } else {
         std::printf("%s\n", result.dump().c_str());
     }
+}
+
+// The commands and their arguments: "scale N" and "drain ID" take a number.
+void declare_commands(CLI::App& app, Request& request, unsigned int& number) {
+    const auto add = [&](const char* name, const char* help) {
+        CLI::App* command = app.add_subcommand(name, help);
+        command->callback([&request, name] { request.command = name; });
+        return command;
+    };
+    add("status", "What the run has done and does");
+    add("top", "The same as a live view; ends with Ctrl-C");
+    add("scale", "Have N workers from now on")->add_option("N", number)->required();
+    add("drain", "Let worker ID finish its block and leave")->add_option("ID", number)->required();
+    add("pause", "Workers claim nothing more");
+    add("resume", "They go on");
+    add("stop", "Finish what is in flight, write the report, end");
+    app.require_subcommand(1);
 }
 
 // Returns nothing when help or the version was printed.
@@ -95,7 +99,8 @@ std::optional<Request> parse(int argc, char** argv) {
     app.add_option("--name", request.name, "Instance name (echelle)");
     app.add_option("--control", request.endpoint, "Control endpoint, instead of the instance's");
     app.add_flag("--json", request.as_json, "Print the answer as JSON");
-    app.add_option("command", request.command, "status or stop")->required();
+    unsigned int number = 0;
+    declare_commands(app, request, number);
     try {
         app.parse(argc, argv);
     } catch (const CLI::CallForHelp&) {
@@ -106,6 +111,11 @@ std::optional<Request> parse(int argc, char** argv) {
         return std::nullopt;
     } catch (const CLI::Error& error) {
         throw UsageError(std::string(error.what()) + " (see --help)");
+    }
+    if (request.command == "scale") {
+        request.arguments["workers"] = number;
+    } else if (request.command == "drain") {
+        request.arguments["id"] = number;
     }
     return request;
 }

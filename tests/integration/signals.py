@@ -7,6 +7,12 @@ import scipy.signal
 
 RELATIVE = 1e-4
 FLOOR = 1e-13  # -130 dB of the strongest channel's peak
+# A transform in single precision is right to about one unit of rounding, 2^-24, of its peak's
+# amplitude. A bin of power B beside a peak of power P is then off by 2 sqrt(B P) 2^-24 at most. In a
+# mean over tens of segments these errors, of random sign, vanish below RELATIVE; in a median, a
+# maximum or a mean of few segments they do not, where B is some -60 to -100 dB of P.
+SINGLE_PRECISION = 2 * 2.0**-24
+SEGMENTS_THAT_AVERAGE = 30
 
 Setting = namedtuple(
     "Setting",
@@ -16,7 +22,7 @@ Setting = namedtuple(
 
 
 def make_samples(channels, count, is_complex, seed=1):
-    """[channel][sample] int16 (complex: [channel][sample][re, im]): strong, weak, silent, noisy.
+    """[channel][sample][1] int16 (complex: [re, im] at the end): strong, weak, silent, LSB noise.
 
     No two channels are alike. Some samples stand at the converter's limits.
     """
@@ -27,10 +33,10 @@ def make_samples(channels, count, is_complex, seed=1):
     for channel in range(channels):
         if channel % 7 == 5:
             continue  # silent
-        amplitude = (30000, 3000, 100, 12000, 1.0)[channel % 5]
-        turns = 2 * np.pi * (0.03 + 0.011 * channel) * time
+        amplitude, sigma = ((8000, 100), (3000, 50), (100, 40), (6000, 80), (0, 0.3))[channel % 5]
+        turns = 2 * np.pi * (0.03 + 0.011 * (channel % 40)) * time
         tone = amplitude * np.stack([np.cos(turns), np.sin(turns)][:parts], axis=1)
-        noise = rng.normal(0, 0.5 + 3 * (channel % 3), (count, parts))
+        noise = rng.normal(0, sigma, (count, parts))
         samples[channel] = tone + noise + np.array([400.0 - 90 * channel, 77.0][:parts])
     samples = np.clip(np.rint(samples), -32768, 32767).astype(np.int16)
     samples[0, 100:105, 0] = 32767
@@ -123,18 +129,26 @@ class Errors:
     def __init__(self):
         self.relative, self.floor, self.spectra = 0.0, 0.0, 0
 
-    def check(self, got, expected, peak):
+    def check(self, got, expected, peak, segments):
         """Fails unless every bin agrees; `peak` is the strongest channel's."""
         assert got.shape == expected.shape
         deviation = np.abs(got.astype(np.float64) - expected)
+        tolerance = np.maximum(expected * RELATIVE, peak * FLOOR)
+        if segments < SEGMENTS_THAT_AVERAGE:
+            tolerance = np.maximum(tolerance, SINGLE_PRECISION * np.sqrt(expected * peak))
+        else:
+            self.note(deviation, expected, peak)
+        self.spectra += 1
+        excess = deviation / tolerance
+        worst = excess.argmax()
+        assert excess[worst] <= 1, f"bin {worst}: {excess[worst]:.3g} times the tolerance"
+
+    def note(self, deviation, expected, peak):
         strong = expected * RELATIVE > peak * FLOOR
         if strong.any():
             self.relative = max(self.relative, (deviation[strong] / expected[strong]).max())
-        if (~strong).any():
+        if not strong.all():
             self.floor = max(self.floor, (deviation[~strong] / peak).max())
-        self.spectra += 1
-        excess = deviation / np.maximum(expected * RELATIVE, peak * FLOOR)
-        assert excess.max() <= 1, f"bin {excess.argmax()}: {excess.max():.3g} times the tolerance"
 
     def line(self, what):
         decibels = 10 * np.log10(self.floor) if self.floor > 0 else -np.inf

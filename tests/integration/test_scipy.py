@@ -51,8 +51,9 @@ def check_spectra(packets, samples, setting):
     axis, expected = expected_spectra(signal, setting)
     assert [packet.channel_id for packet in packets] == list(range(len(samples)))
     peak = expected.max()
+    segments = segment_count(samples.shape[1], setting) if setting.average == "mean" else 1
     for packet, spectrum in zip(packets, expected):
-        errors.check(packet.values(), spectrum, peak)
+        errors.check(packet.values(), spectrum, peak, segments)
         assert np.allclose(packet.frequencies(), axis, rtol=1e-12, atol=1e-9 * setting.rate)
 
 
@@ -86,8 +87,8 @@ def check_labels(packets, samples, setting):
 @pytest.mark.parametrize("layout", ["channel-major", "sample-major"])
 @pytest.mark.parametrize("channels", [1, 2, 3, 16, 128])
 def test_channels_and_layouts(place, channels, layout, is_complex):
-    # Nine frames and a part of one; at 128 channels fewer, to stay quick.
-    count = 2048 * (9 if channels < 128 else 5) + 777
+    # Whole frames and a part of one; at 128 channels fewer, to stay quick.
+    count = 2048 * (40 if channels < 128 else 9) + 777
     samples = make_samples(channels, count, is_complex)
     setting = Setting()
     packets = replay(place, samples, setting, layout)
@@ -157,6 +158,17 @@ def test_a_segment_as_long_as_the_recording(place):
     packets = replay(place, samples, setting)
     check_spectra(packets, samples, setting)
     assert [packet.segments_averaged for packet in packets] == [1, 1]
+
+
+@pytest.mark.parametrize("pair", ["on", "off"])
+def test_a_clean_tone_at_full_scale(place, pair):
+    """The hardest for single precision: little noise and few segments to average it away."""
+    time = np.arange(5000)
+    rows = [32000 * np.cos(0.19 * time), 300 * np.cos(0.5 * time + 1)]
+    noise = np.random.default_rng(8).normal(0, 0.5, (2, 5000))
+    samples = np.rint(rows + noise).astype(np.int16)[..., np.newaxis]
+    packets = replay(place, samples, Setting(), extra=["--pair-channels", pair])
+    check_spectra(packets, samples, Setting())
 
 
 def test_channels_transformed_alone(place):

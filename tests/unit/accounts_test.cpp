@@ -19,7 +19,7 @@ TEST(Accounts, CloseAtEveryStep) {
     EXPECT_TRUE(close());
     accounts.frame_refused(FrameDrop::repeated);
     accounts.blocks_made(3);
-    accounts.block_done();
+    accounts.block_done(1e6);
     accounts.block_dropped();
     accounts.block_failed();
     accounts.group_done(2, {}, 1000);

@@ -91,7 +91,7 @@ class IngestTest : public testing::Test {
             if (dropped) {
                 accounts_.block_dropped();
             } else {
-                accounts_.block_done();
+                accounts_.block_done(1e6);
             }
             ledger_->retire(number);
         }

@@ -98,7 +98,8 @@ class Cluster {
     }
 
     void recover_those_who_died() {
-        for (uint16_t id = 0; id < children_.size(); ++id) {
+        for (size_t i = 0; i < children_.size(); ++i) {
+            const auto id = static_cast<uint16_t>(i);
             siginfo_t info{};
             if (waitid(P_PID, static_cast<id_t>(children_[id].pid()), &info,
                        WEXITED | WNOHANG | WNOWAIT) == 0 &&

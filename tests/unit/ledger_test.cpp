@@ -187,6 +187,11 @@ TEST(LedgerDeathTest, StopsTheProcessOnABrokenInvariant) {
     };
     EXPECT_DEATH(list_too_many_frames(), "broken invariant");
     EXPECT_DEATH(Ledger(shape_of(2)).worker(8), "broken invariant");
+    const auto take_over_another_shape = [] {
+        const Ledger ledger(shape_of(2));
+        const Ledger larger(shape_of(2000), FileDescriptor(dup(ledger.descriptor())));
+    };
+    EXPECT_DEATH(take_over_another_shape(), "broken invariant");
 }
 
 TEST(Ledger, HasRoomForItsCapacityAndNoMore) {
@@ -336,6 +341,48 @@ TEST(Ledger, ResultsAreAlignedAndApart) {
         EXPECT_EQ(ledger.result(number + 5).data(), ledger.result(number).data());
     }
     EXPECT_EQ(ledger.worker(0).blocks.load(), 0U);
+}
+
+TEST(Ledger, KeepsTheReasonOfADropAgainstDropsThatComeTooLate) {
+    Ledger ledger(shape_of(1));
+    open_block(ledger);
+    EXPECT_TRUE(ledger.drop(0, DropReason::overrun));
+    EXPECT_EQ(ledger.drop_reason(0), DropReason::overrun);
+    EXPECT_FALSE(ledger.drop(0, DropReason::paused));
+    EXPECT_EQ(ledger.drop_reason(0), DropReason::overrun);
+    ledger.retire(0);
+    open_block(ledger);  // in the same entry
+    EXPECT_EQ(ledger.drop_reason(1), DropReason::none);
+    EXPECT_TRUE(ledger.drop(1, DropReason::paused));
+    EXPECT_FALSE(ledger.drop(0, DropReason::overrun));
+    EXPECT_EQ(ledger.drop_reason(1), DropReason::paused);
+}
+
+TEST(Ledger, TakenOverByItsDescriptorIsTheSameLedger) {
+    Ledger ledger(shape_of(4));
+    open_block(ledger, 40);
+    ledger.worker(7).blocks.store(12);
+    Ledger other(shape_of(4), FileDescriptor(dup(ledger.descriptor())));
+    EXPECT_EQ(other.opened(), 1U);
+    EXPECT_EQ(other.positions(0)[1], 41U);
+    EXPECT_EQ(other.worker(7).blocks.load(), 12U);
+    const auto claim = other.claim_oldest(worker, life);
+    ASSERT_TRUE(claim);
+    other.result(0)[99] = std::byte{5};
+    EXPECT_TRUE(other.finish(*claim));
+    EXPECT_EQ(ledger.word(0), (BlockWord{0, BlockState::done, worker, life}));
+    EXPECT_EQ(ledger.result(0)[99], std::byte{5});
+    ledger.retire(0);
+    EXPECT_EQ(other.oldest_open(), 1U);
+}
+
+TEST(Ledger, PausesAndGoesOn) {
+    Ledger ledger(shape_of(1));
+    EXPECT_FALSE(ledger.paused());
+    ledger.set_paused(true);
+    EXPECT_TRUE(ledger.paused());
+    ledger.set_paused(false);
+    EXPECT_FALSE(ledger.paused());
 }
 
 TEST(Ledger, ClosesAndAsksToLeave) {

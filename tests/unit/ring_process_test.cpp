@@ -183,6 +183,21 @@ TEST(RingProcess, AForkedChildThatEndsLeavesItsParentsRing) {
     EXPECT_TRUE(is_frame(Ring::attach(name), 0));
 }
 
+TEST(RingProcess, IsTakenOverByItsDescriptor) {
+    Ring ring = Ring::anonymous(small_stream(), 4);
+    ChildProcess child([&ring] {
+        const Ring mine = Ring::from_descriptor(FileDescriptor(dup(ring.descriptor())));
+        return mine.slot_count() == 4 && mine.stream().geometry == small_stream().geometry &&
+                       mine.wait_for_frame(1, long_ns) && is_frame(mine, 0) && is_frame(mine, 1)
+                   ? 0
+                   : 1;
+    });
+    RingWriter writer(ring);
+    write_frame(writer);
+    write_frame(writer);
+    EXPECT_EQ(child.wait(), 0);
+}
+
 // 4 frames of room, 5000 to hand over: the consumer sees each of them whole.
 TEST(RingProcess, AWaitingProducerLosesNothingAcrossProcesses) {
     constexpr uint64_t frames = 5000;

@@ -96,6 +96,17 @@ TEST(SharedMemory, MovesLeaveOneOwner) {
     EXPECT_EQ(third.size(), 4096U);
 }
 
+TEST(SharedMemory, IsTakenOverByItsDescriptor) {
+    const SharedMemory memory = SharedMemory::anonymous("a test", 5000, false);
+    const SharedMemory other =
+        SharedMemory::from_descriptor(FileDescriptor(dup(memory.descriptor())), "a test");
+    EXPECT_EQ(other.size(), 8192U);
+    EXPECT_NE(other.data(), memory.data());
+    other.data()[8191] = std::byte{8};
+    EXPECT_EQ(memory.data()[8191], std::byte{8});
+    EXPECT_THROW(SharedMemory::from_descriptor(FileDescriptor(), "a test"), UsageError);
+}
+
 TEST(SharedMemory, NamedIsPrivateReservedAndRemovedByItsMaker) {
     const std::string name = unused_name();
     {

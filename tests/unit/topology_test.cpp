@@ -16,6 +16,7 @@ namespace {
 
 std::vector<unsigned int> numbers(const std::vector<Cpu>& cpus) {
     std::vector<unsigned int> result;
+    result.reserve(cpus.size());
     for (const Cpu& cpu : cpus) {
         result.push_back(cpu.number);
     }

@@ -1,0 +1,128 @@
+#include "clients/ctl/status_page.hpp"
+
+#include <cstdarg>
+#include <cstdint>
+#include <cstdio>
+#include <ctime>
+#include <map>
+
+#include <unistd.h>
+
+namespace echelle {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double top_interval_s = 0.5;
+
+void add_line(std::string& page, const char* format, ...) __attribute__((format(printf, 2, 3)));
+
+void add_line(std::string& page, const char* format, ...) {
+    char line[256];
+    va_list values;
+    va_start(values, format);
+    std::vsnprintf(line, sizeof line, format, values);
+    va_end(values);
+    page += line;
+    page += '\n';
+}
+
+std::string dropped_text(const Json& dropped) {
+    std::string text;
+    for (const auto& [reason, count] : dropped.items()) {
+        text += (text.empty() ? "" : "  ") + reason + " " + count.dump();
+    }
+    return text.empty() ? "none" : text;
+}
+
+// Blocks and busy time of a worker at the look before, to tell rates from totals.
+struct Before {
+    uint64_t blocks = 0;
+    double busy_s = 0;
+};
+struct Rates {
+    double seconds = 0;  // since the look before; 0: there was none
+    std::map<int, Before> workers;
+};
+
+void add_summary(std::string& page, const Json& status) {
+    const Json& frames = status.at("frames");
+    add_line(page, "frames   in %lu  done %lu  in flight %lu  dropped: %s",
+             frames.at("in").get<unsigned long>(), frames.at("done").get<unsigned long>(),
+             frames.at("in_flight").get<unsigned long>(),
+             dropped_text(frames.at("dropped")).c_str());
+    add_line(page, "spectra  %lu (%lu incomplete)   real-time factor %.3f   ring %.0f %% full%s",
+             status.at("spectra").at("out").get<unsigned long>(),
+             status.at("spectra").at("incomplete").get<unsigned long>(),
+             status.at("realtime_factor").get<double>(), 100 * status.at("ring_fill").get<double>(),
+             status.at("paused").get<bool>() ? "   PAUSED" : "");
+    const Json& time = status.at("frame_us");
+    const Json& latency = time.at("latency");
+    add_line(
+        page,
+        "frame    period %.1f us  core %.1f us  latency P50 %.0f  P90 %.0f  P99 %.0f  max %.0f us",
+        time.at("period").get<double>(), time.at("core").get<double>(),
+        latency.at("p50").get<double>(), latency.at("p90").get<double>(),
+        latency.at("p99").get<double>(), latency.at("max").get<double>());
+}
+
+void add_workers(std::string& page, const Json& workers, Rates& rates) {
+    add_line(page, "%-6s %-8s %-4s %-4s %-18s %12s %9s %6s %6s %8s", "worker", "pid", "cpu", "node",
+             "state", "blocks", "blocks/s", "share", "busy", "restarts");
+    uint64_t all_blocks = 0;
+    for (const Json& worker : workers) {
+        all_blocks += worker.at("blocks").get<uint64_t>();
+    }
+    for (const Json& worker : workers) {
+        const int id = worker.at("id").get<int>();
+        const auto blocks = worker.at("blocks").get<uint64_t>();
+        const double busy_s = worker.at("busy_s").get<double>();
+        Before& before = rates.workers[id];
+        const double seconds = rates.seconds > 0 ? rates.seconds : 1;
+        const double share =
+            all_blocks > 0 ? 100.0 * static_cast<double>(blocks) / static_cast<double>(all_blocks)
+                           : 0;
+        const int incarnations = worker.at("incarnations").get<int>();
+        add_line(page, "%-6d %-8d %-4s %-4s %-18s %12lu %9.0f %5.1f%% %5.0f%% %8d", id,
+                 worker.at("pid").get<int>(), worker.at("cpu").dump().c_str(),
+                 worker.at("node").dump().c_str(), worker.at("state").get<std::string>().c_str(),
+                 static_cast<unsigned long>(blocks),
+                 rates.seconds > 0 ? static_cast<double>(blocks - before.blocks) / seconds : 0.0,
+                 share, rates.seconds > 0 ? 100 * (busy_s - before.busy_s) / seconds : 0.0,
+                 incarnations > 0 ? incarnations - 1 : 0);
+        before = {blocks, busy_s};
+    }
+}
+
+}  // namespace
+
+std::string status_page(const Json& status) {
+    std::string page;
+    Rates none;
+    add_summary(page, status);
+    add_workers(page, status.at("workers"), none);
+    return page;
+}
+
+void watch_top(const std::function<Json()>& ask) {
+    const bool is_terminal = isatty(STDOUT_FILENO) == 1;
+    Rates rates;
+    double last_wall_s = 0;
+    do {
+        const Json status = ask();
+        const double wall_s = status.at("wall_s").get<double>();
+        rates.seconds = last_wall_s > 0 ? wall_s - last_wall_s : 0;
+        last_wall_s = wall_s;
+        std::string page = is_terminal ? "\033[H\033[2J" : "";
+        add_line(page, "echelle %s   %.1f s",
+                 status.at("config").at("name").get<std::string>().c_str(), wall_s);
+        add_summary(page, status);
+        add_workers(page, status.at("workers"), rates);
+        std::fputs(page.c_str(), stdout);
+        std::fflush(stdout);
+        const timespec pause{0, static_cast<long>(top_interval_s * 1e9)};
+        nanosleep(&pause, nullptr);
+    } while (is_terminal);
+}
+
+}  // namespace echelle
