@@ -45,6 +45,9 @@ void Integrator::enter(const BlockDescriptor& block) {
             channel.gap = true;
         }
     }
+    // The whole stream is never cut short by its own end.
+    ends_in_short_frame_ = frames_per_integration_ != 0 &&
+                           block.own_samples < uint64_t{block.own_frames} * samples_per_frame_;
     if (is_whole(block)) {
         return;
     }
@@ -128,6 +131,9 @@ void Integrator::pass_through(const BlockDescriptor& block, const BlockResult& r
         if (std::exchange(channel.gap, false)) {
             trailer.flags |= PacketFlag::gap_before;
         }
+        if (ends_in_short_frame_) {
+            trailer.flags |= PacketFlag::partial;
+        }
         trailer.sequence = channel.sequence++;
         const auto packet = result.packet(i, values);
         reseal_trailer(packet, trailer);
@@ -187,13 +193,14 @@ uint64_t Integrator::segments_missing(bool cut_short) const {
 void Integrator::close_integration(bool cut_short) {
     open_ = false;
     const uint64_t expected = segments_expected_ + segments_missing(cut_short);
+    const bool is_partial = cut_short || ends_in_short_frame_;
     for (uint32_t number = 0; number < channels_.size(); ++number) {
         Channel& channel = channels_[number];
         if (channel.segments == 0) {
             books_.empty += 1;
         } else {
             emit_merged(number, channel, expected,
-                        cut_short ? uint16_t{PacketFlag::partial} : uint16_t{0});
+                        is_partial ? uint16_t{PacketFlag::partial} : uint16_t{0});
         }
         channel.sums = {};
         channel.segments = 0;

@@ -80,6 +80,7 @@ class Integrator {
     uint64_t segments_expected_ = 0;  // of the frames seen
     uint64_t segments_lost_ = 0;      // of the frames known to be lost between them
     bool saw_last_frame_ = false;
+    bool ends_in_short_frame_ = false;  // of the block at hand: the stream ended in its last frame
     SpectraBooks books_;
 };
 

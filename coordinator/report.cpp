@@ -115,6 +115,7 @@ Json recoveries_of(const RunFacts& facts) {
     Json recoveries = Json::array();
     for (const Recovery& recovery : facts.supervisor->recoveries()) {
         recoveries.push_back({{"worker", recovery.worker},
+                              {"pid", recovery.pid},
                               {"cause", recovery.cause},
                               {"detected_us", recovery.detected_us},
                               {"requeued_us", recovery.requeued_us},
@@ -153,17 +154,19 @@ Json blocks_of(const RunFacts& facts, const BlockBooks& blocks) {
 
 }  // namespace
 
-uint64_t private_rss_bytes(pid_t pid) {
+ProcessMemory memory_of(pid_t pid) {
     std::ifstream file("/proc/" + std::to_string(pid) + "/status");
-    uint64_t bytes = 0;
+    ProcessMemory memory;
     for (std::string line; std::getline(file, line);) {
         uint64_t kib = 0;
-        if (std::sscanf(line.c_str(), "RssAnon: %lu kB", &kib) == 1 ||
-            std::sscanf(line.c_str(), "RssFile: %lu kB", &kib) == 1) {
-            bytes += kib * 1024;
+        if (std::sscanf(line.c_str(), "RssAnon: %lu kB", &kib) == 1) {
+            memory.private_bytes += kib * 1024;
+            memory.unshared_bytes += kib * 1024;
+        } else if (std::sscanf(line.c_str(), "RssFile: %lu kB", &kib) == 1) {
+            memory.unshared_bytes += kib * 1024;
         }
     }
-    return bytes;
+    return memory;
 }
 
 RunFigures figures_of(const RunFacts& facts) {
@@ -196,6 +199,7 @@ Json make_report(const RunFacts& facts) {
     const Accounts::Snapshot& books = figures.books;
     Json report;
     report["config"] = config_of(facts);
+    report["started_monotonic_us"] = static_cast<double>(facts.supervisor->started_ns()) / 1000.0;
     report["wall_s"] = figures.wall_s;
     report["frames"] = frames_of(books.frames);
     report["blocks"] = blocks_of(facts, books.blocks);
@@ -223,8 +227,9 @@ Json make_report(const RunFacts& facts) {
     report["memory"] = {{"ring_bytes", facts.ring->region_bytes()},
                         {"page_kind", name_of(facts.ring->page_kind())},
                         {"ledger_bytes", facts.ledger->bytes()},
-                        {"coordinator_rss_bytes", private_rss_bytes(getpid())},
-                        {"worker_rss_max_bytes", facts.worker_rss_max_bytes}};
+                        {"coordinator_rss_bytes", memory_of(getpid()).unshared_bytes},
+                        {"worker_rss_max_bytes", facts.worker_rss_max_bytes},
+                        {"worker_private_max_bytes", facts.worker_private_max_bytes}};
     report["notify"] = name_of(facts.options->notify);
     report["fft"] = {{"plan", facts.plans->description()},
                      {"wisdom", name_of(facts.plans->wisdom())},

@@ -37,6 +37,7 @@ struct RunFacts {
     int64_t started_ns = 0;  // monotonic, when the source was started
     int64_t ended_ns = 0;    // 0 while it runs
     uint64_t worker_rss_max_bytes = 0;
+    uint64_t worker_private_max_bytes = 0;
     std::string failure;  // why the run failed, empty otherwise
 };
 
@@ -58,7 +59,11 @@ void write_report(const RunFacts& facts, const std::string& path);
 // The table that ends a run on standard output.
 std::string final_table(const RunFacts& facts);
 
-// Memory of a process besides what it shares: its anonymous and file pages, bytes; 0 when unknown.
-uint64_t private_rss_bytes(pid_t pid);
+// Memory of a process besides the ring and ledger; zeros when unknown.
+struct ProcessMemory {
+    uint64_t private_bytes = 0;   // anonymous pages: its very own
+    uint64_t unshared_bytes = 0;  // those and the pages of programs and libraries
+};
+ProcessMemory memory_of(pid_t pid);
 
 }  // namespace echelle

@@ -350,10 +350,11 @@ class Conductor {
 
     void look_at_memory() {
         for (const WorkerStatus& worker : supervisor_->status()) {
-            if (worker.pid != 0) {
-                facts_.worker_rss_max_bytes =
-                    std::max(facts_.worker_rss_max_bytes, private_rss_bytes(worker.pid));
-            }
+            const ProcessMemory memory = memory_of(worker.pid);
+            facts_.worker_rss_max_bytes =
+                std::max(facts_.worker_rss_max_bytes, memory.unshared_bytes);
+            facts_.worker_private_max_bytes =
+                std::max(facts_.worker_private_max_bytes, memory.private_bytes);
         }
     }
 

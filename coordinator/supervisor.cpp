@@ -20,11 +20,12 @@ namespace {
 
 constexpr uint64_t nursery_key = UINT64_MAX;
 constexpr int64_t quick_death_ns = 1'000'000'000;
-constexpr uint32_t deaths_before_pause = 3;
+constexpr uint32_t deaths_before_pause = 4;
 constexpr int64_t longest_pause_ns = 2'000'000'000;
 constexpr int64_t lease_look_ns = 10'000'000;
-constexpr uint32_t most_nursery_restarts = 8;  // in one run: then something is wrong for good
-constexpr int64_t nursery_retry_pause_ns = 200'000'000;
+// A nursery that dies at once so often in a row has something wrong with it for good.
+constexpr uint32_t most_quick_nursery_deaths = 8;
+constexpr int64_t nursery_retry_pause_ns = 100'000'000;
 
 double microseconds(int64_t ns) {
     return static_cast<double>(ns) / 1000.0;
@@ -125,6 +126,7 @@ void Supervisor::spawn(Slot& slot) {
     slot.kill_reason.clear();
     WorkerRecord& record = setup_.ledger->worker(slot.id);
     record.leave.store(0, std::memory_order_relaxed);
+    slot.blocks_at_birth = record.blocks.load(std::memory_order_relaxed);
     record.stage.store(static_cast<uint32_t>(WorkerStage::starting), std::memory_order_relaxed);
     WorkerIdentity identity{slot.id, slot.incarnation, std::nullopt};
     if (slot.cpu) {
@@ -222,6 +224,7 @@ void Supervisor::worker_died(Slot& slot) {
     }
     Recovery recovery;
     recovery.worker = slot.id;
+    recovery.pid = slot.pid;
     recovery.cause = slot.kill_reason.empty() ? "unknown" : slot.kill_reason;
     recovery.detected_us = microseconds(detected_ns - started_ns_);
     recovery.requeued_us = microseconds(requeued_ns - detected_ns);
@@ -230,7 +233,11 @@ void Supervisor::worker_died(Slot& slot) {
     causes_wanted_.emplace_back(slot.pid, recoveries_.size());
     recoveries_.push_back(recovery);
 
-    slot.quick_deaths = detected_ns - slot.spawned_ns < quick_death_ns ? slot.quick_deaths + 1 : 0;
+    // A worker that got work done is sound, however often it is killed.
+    const bool was_useless = detected_ns - slot.spawned_ns < quick_death_ns &&
+                             setup_.ledger->worker(slot.id).blocks.load(
+                                 std::memory_order_relaxed) == slot.blocks_at_birth;
+    slot.quick_deaths = was_useless ? slot.quick_deaths + 1 : 0;
     slot.state = WorkerState::waiting_to_respawn;
     slot.respawn_at_ns = detected_ns + pause_before_respawn(slot.quick_deaths);
     count_alive();
@@ -330,8 +337,12 @@ void Supervisor::nursery_died() {
         slot.state = WorkerState::waiting_to_respawn;
     }
     count_alive();
-    if (nursery_restarts_ >= most_nursery_restarts) {
-        setup_.warn("the nursery has died again: going on with the " + std::to_string(alive()) +
+    const int64_t now_ns = monotonic_ns();
+    const bool was_quick = now_ns - nursery_made_ns_ < quick_death_ns;
+    nursery_quick_deaths_ = was_quick ? nursery_quick_deaths_ + 1 : 0;
+    if (nursery_quick_deaths_ >= most_quick_nursery_deaths) {
+        setup_.warn("the nursery dies again and again: going on with the " +
+                    std::to_string(alive()) +
                     " workers there are; none can be replaced until the coordinator is restarted");
         nursery_retry_ns_ = 0;
         return;
@@ -339,8 +350,7 @@ void Supervisor::nursery_died() {
     setup_.warn("the nursery (pid " + std::to_string(setup_.nursery->pid()) +
                 ") has died: going on with the " + std::to_string(alive()) +
                 " workers there are while a new one is made");
-    // The first time at once; later ones not in a tight loop.
-    nursery_retry_ns_ = monotonic_ns() + (nursery_restarts_ == 0 ? 0 : nursery_retry_pause_ns);
+    nursery_retry_ns_ = now_ns + nursery_quick_deaths_ * nursery_retry_pause_ns;
 }
 
 void Supervisor::replace_nursery() {
@@ -350,11 +360,13 @@ void Supervisor::replace_nursery() {
         *setup_.nursery = setup_.make_nursery();
     } catch (const std::exception& error) {
         setup_.warn(std::string("no new nursery could be made: ") + error.what());
-        if (nursery_restarts_ < most_nursery_restarts) {
-            nursery_retry_ns_ = monotonic_ns() + nursery_retry_pause_ns;
+        nursery_quick_deaths_ += 1;
+        if (nursery_quick_deaths_ < most_quick_nursery_deaths) {
+            nursery_retry_ns_ = monotonic_ns() + nursery_quick_deaths_ * nursery_retry_pause_ns;
         }
         return;
     }
+    nursery_made_ns_ = monotonic_ns();
     nursery_alive_ = true;
     watch(setup_.nursery->socket(), nursery_key);
 }

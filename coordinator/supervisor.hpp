@@ -46,6 +46,7 @@ struct ScalingDecision {
 // start, of the rest since the detection.
 struct Recovery {
     uint16_t worker = 0;
+    pid_t pid = 0;  // of the life that ended
     std::string cause;
     double detected_us = 0;
     double requeued_us = 0;
@@ -96,6 +97,7 @@ class Supervisor {
     std::vector<WorkerStatus> status() const;
     const std::vector<Recovery>& recoveries() const { return recoveries_; }
     const std::vector<ScalingDecision>& scaling() const { return scaling_; }
+    int64_t started_ns() const { return started_ns_; }  // monotonic: what recoveries count from
     uint32_t nursery_restarts() const { return nursery_restarts_; }
 
   private:
@@ -107,6 +109,7 @@ class Supervisor {
         pid_t pid = 0;
         FileDescriptor pidfd;
         int64_t spawned_ns = 0;
+        uint64_t blocks_at_birth = 0;  // of its record, when this life began
         int64_t respawn_at_ns = 0;
         uint32_t quick_deaths = 0;            // in a row
         std::optional<Cpu> cpu;               // where it was put
@@ -147,6 +150,8 @@ class Supervisor {
     int64_t started_ns_;
     int64_t leases_looked_ns_ = 0;
     int64_t nursery_retry_ns_ = 0;  // when to try to replace a dead nursery
+    int64_t nursery_made_ns_ = 0;
+    uint32_t nursery_quick_deaths_ = 0;  // in a row
     uint32_t nursery_restarts_ = 0;
     uint32_t wanted_ = 0;
     bool leaving_ = false;

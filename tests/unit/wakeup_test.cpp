@@ -183,6 +183,7 @@ TEST_P(TokenTest, CountWakesAsManyWorkers) {
     std::atomic<uint32_t> connected{0};
     std::atomic<uint32_t> woken{0};
     std::vector<std::thread> workers;
+    workers.reserve(2);
     for (int i = 0; i < 2; ++i) {
         workers.emplace_back([&] {
             const auto wakeups = make_wakeups(GetParam(), ledger, directory.endpoints());
