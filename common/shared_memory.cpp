@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
-#include <optional>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -16,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "common/control_group.hpp"
 #include "common/error.hpp"
 
 namespace echelle {
@@ -32,30 +32,6 @@ std::string mebibytes(size_t bytes) {
     return std::to_string(rounded_up(bytes, size_t{1} << 20) >> 20) + " MiB";
 }
 
-std::optional<uint64_t> read_number(const std::string& path) {
-    std::ifstream file(path);
-    uint64_t value = 0;
-    if (file >> value) {
-        return value;
-    }
-    return std::nullopt;  // absent, or "max"
-}
-
-// What a control group counts as used and the kernel gives back when asked: the cache of files. A
-// group that has read a long recording is full of it.
-uint64_t reclaimable_file_cache(const std::string& memory_stat_path) {
-    std::ifstream file(memory_stat_path);
-    uint64_t bytes = 0;
-    std::string key;
-    uint64_t value = 0;
-    while (file >> key >> value) {
-        if (key == "inactive_file" || key == "active_file") {
-            bytes += value;
-        }
-    }
-    return bytes;
-}
-
 uint64_t memory_available() {
     uint64_t available = UINT64_MAX;
     std::ifstream meminfo("/proc/meminfo");
@@ -65,21 +41,8 @@ uint64_t memory_available() {
             available = kib * 1024;
         }
     }
-    // A cgroup limit shows only as SIGBUS or an OOM kill at first touch: look before.
-    std::ifstream cgroup("/proc/self/cgroup");
-    for (std::string line; std::getline(cgroup, line);) {
-        if (line.rfind("0::", 0) == 0) {
-            const std::string folder = "/sys/fs/cgroup" + line.substr(3);
-            const auto limit = read_number(folder + "/memory.max");
-            const auto current = read_number(folder + "/memory.current");
-            if (limit && current) {
-                const uint64_t cache = reclaimable_file_cache(folder + "/memory.stat");
-                const uint64_t used = *current - std::min(*current, cache);
-                available = std::min(available, *limit - std::min(*limit, used));
-            }
-        }
-    }
-    return available;
+    // A control group's limit shows only as SIGBUS or an OOM kill at first touch: look before.
+    return std::min(available, control_group_memory_left());
 }
 
 [[noreturn]] void throw_no_memory(const std::string& what, size_t bytes, const std::string& why) {

@@ -122,6 +122,11 @@ void Accounts::abort_in_flight() {
     now_.blocks.in_flight = 0;
 }
 
+int64_t Accounts::first_frame_ns() const {
+    const std::lock_guard lock(mutex_);
+    return now_.first_frame_ns;
+}
+
 Accounts::Snapshot Accounts::snapshot() const {
     const std::lock_guard lock(mutex_);
     return now_;

@@ -98,6 +98,7 @@ class Accounts {
     void abort_in_flight();
 
     Snapshot snapshot() const;
+    int64_t first_frame_ns() const;  // monotonic; 0: none has come in yet
 
   private:
     mutable std::mutex mutex_;  // guards now_

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/clock.hpp"
+#include "common/fault_point.hpp"
 #include "common/futex.hpp"
 #include "common/invariant.hpp"
 
@@ -81,7 +82,9 @@ bool Collector::collect(uint64_t number) {
                                                                     : FrameDrop::overrun);
         }
     }
+    ECHELLE_FAULT_POINT("collector.collected");
     ledger.retire(number);
+    ECHELLE_FAULT_POINT("collector.retired");
     if (block.index_in_group + 1 == block.blocks_in_group) {
         finish_group(block);
     }
@@ -93,8 +96,9 @@ void Collector::finish_group(const BlockDescriptor& block) {
         setup_.accounts->group_dropped(block.own_frames, group_reason_);
     } else {
         group_work_.latency_ns = monotonic_ns() - block.complete_ns;
-        group_work_.frame_work_ns =
-            group_work_.work_ns / block.own_frames / setup_.parallel_workers;
+        const uint32_t workers = setup_.workers->load(std::memory_order_relaxed);
+        const uint32_t parallel = std::max(1U, std::min(workers, setup_.cpus));
+        group_work_.frame_work_ns = group_work_.work_ns / block.own_frames / parallel;
         setup_.accounts->group_done(block.own_frames, group_work_, setup_.budget_ns);
     }
     setup_.accounts->set_spectra(setup_.integrator->books());

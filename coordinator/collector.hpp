@@ -29,7 +29,8 @@ class Collector {
         const std::atomic<uint64_t>* needed_by_ingest = nullptr;
         const std::atomic<bool>* abort = nullptr;
         double budget_ns = 100'000;
-        uint32_t parallel_workers = 1;  // workers that can compute at the same time
+        const std::atomic<uint32_t>* workers = nullptr;  // alive now
+        uint32_t cpus = 1;                               // that workers may use
     };
     explicit Collector(const Setup& setup);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/clock.hpp"
+#include "common/fault_point.hpp"
 #include "common/futex.hpp"
 
 namespace echelle {
@@ -167,6 +168,7 @@ void Ingest::open_group(const Group& group) {
         setup_.ledger->open(block, group.positions);
     }
     opened_since_tokens_ += block.blocks_in_group;
+    ECHELLE_FAULT_POINT("ingest.opened");
 }
 
 void Ingest::publish_needed() {

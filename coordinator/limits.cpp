@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "common/control_group.hpp"
 #include "common/error.hpp"
 
 namespace echelle {
@@ -28,19 +29,9 @@ uint64_t read_limit(const std::string& path) {
     return file >> limit ? limit : std::numeric_limits<uint64_t>::max();  // absent, or "max"
 }
 
-uint64_t control_group_tasks() {
-    std::ifstream groups("/proc/self/cgroup");
-    for (std::string line; std::getline(groups, line);) {
-        if (line.rfind("0::", 0) == 0) {
-            return read_limit("/sys/fs/cgroup" + line.substr(3) + "/pids.max");
-        }
-    }
-    return std::numeric_limits<uint64_t>::max();
-}
-
 uint64_t task_limit() {
     uint64_t limit = std::min({read_limit("/proc/sys/kernel/threads-max"),
-                               read_limit("/proc/sys/kernel/pid_max"), control_group_tasks()});
+                               read_limit("/proc/sys/kernel/pid_max"), control_group_task_limit()});
     rlimit processes{};
     if (geteuid() != 0 && getrlimit(RLIMIT_NPROC, &processes) == 0) {
         limit = std::min<uint64_t>(limit, processes.rlim_cur);

@@ -145,6 +145,7 @@ void fill(Options& options, const Typed& typed) {
 void declare(CLI::App& app, Options& options, Typed& typed) {
     app.set_version_flag("--version", std::string("echelle-coordinator ") + ECHELLE_VERSION);
     app.set_config("--config", "", "Read options from a TOML file (names without the dashes)");
+    app.allow_config_extras(CLI::config_extras_mode::error);  // a misspelt name must not be ignored
     const auto text = [&app](const char* group, const char* name, std::string& target,
                              const char* help) {
         app.add_option(name, target, help)->group(group);

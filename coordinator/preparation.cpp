@@ -57,10 +57,11 @@ void make_plans(Preparation& run) {
                       run.options.welch.pair_channels, run.options.fft_effort);
     const double seconds = static_cast<double>(monotonic_ns() - began_ns) / 1e9;
     if (seconds > 1.0 && !run.options.quiet) {
-        std::fprintf(stderr,
-                     "planned the transforms for nperseg %u in %.1f s (%s); kept for next time\n",
+        const bool kept = run.plans->wisdom() == WisdomUse::written;
+        std::fprintf(stderr, "planned the transforms for nperseg %u in %.1f s (%s)%s\n",
                      run.options.welch.nperseg, seconds,
-                     std::string(name_of(run.options.fft_effort)).c_str());
+                     std::string(name_of(run.options.fft_effort)).c_str(),
+                     kept ? "; kept for next time" : "");
     }
 }
 
@@ -95,7 +96,7 @@ void fill_worker_setup(Preparation& run) {
 void block_signals() {
     sigset_t set;
     sigemptyset(&set);
-    for (const int signal : {SIGINT, SIGTERM, SIGCHLD}) {
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) {
         sigaddset(&set, signal);
     }
     pthread_sigmask(SIG_BLOCK, &set, nullptr);
@@ -120,9 +121,8 @@ Preparation::~Preparation() {
     }
 }
 
-uint32_t Preparation::parallel_workers() const {
-    const size_t cpus = worker_cpus.empty() ? usable_cpus.size() : worker_cpus.size();
-    return static_cast<uint32_t>(std::min<size_t>(workers.most, cpus));
+uint32_t Preparation::cpus_for_workers() const {
+    return static_cast<uint32_t>(worker_cpus.empty() ? usable_cpus.size() : worker_cpus.size());
 }
 
 std::vector<Cpu> Preparation::read_worker_cpus() const {

@@ -26,8 +26,8 @@ struct Preparation {
     Preparation& operator=(const Preparation&) = delete;
     ~Preparation();  // removes the instance's files
 
-    // Workers that can compute at the same time: at most one for each CPU.
-    uint32_t parallel_workers() const;
+    // How many CPUs workers may use.
+    uint32_t cpus_for_workers() const;
     // The CPUs as they are now: they may have changed since the start.
     std::vector<Cpu> read_worker_cpus() const;
 
@@ -49,9 +49,9 @@ struct Preparation {
     WorkerSetup setup;
 };
 
-// Blocks SIGINT, SIGTERM and SIGCHLD in this process before it takes the instance's name, so that
-// nothing is left behind if one comes; the conductor reads them from a signalfd. Throws UsageError
-// and RunError.
+// Blocks SIGINT, SIGTERM, SIGHUP and SIGCHLD in this process before it takes the instance's name,
+// so that nothing is left behind if one comes; the conductor reads them from a signalfd. Throws
+// UsageError and RunError.
 std::unique_ptr<Preparation> prepare(const Options& options);
 
 }  // namespace echelle

@@ -174,14 +174,16 @@ RunFigures figures_of(const RunFacts& facts) {
     figures.books = facts.accounts->snapshot();
     const FrameBooks& frames = figures.books.frames;
     const int64_t end_ns = facts.ended_ns != 0 ? facts.ended_ns : monotonic_ns();
-    figures.wall_s = static_cast<double>(end_ns - facts.started_ns) / 1e9;
+    // From the first frame on: a simulator fills its ring before that.
+    const int64_t first_ns = figures.books.first_frame_ns;
+    figures.wall_s = first_ns != 0 ? static_cast<double>(end_ns - first_ns) / 1e9 : 0.0;
     if (frames.done > 0) {
         const auto done = static_cast<double>(frames.done);
-        // The first frame's own duration belongs to the stretch in which they all came in.
+        // The first frame's own duration belongs to the stretch in which they all came in, where
+        // the source took as long.
         const double busy_ns =
-            static_cast<double>(figures.books.last_done_ns - figures.books.first_frame_ns) +
-            std::min(facts.stream.frame_period_ns(),
-                     static_cast<double>(figures.books.first_frame_ns - facts.started_ns));
+            static_cast<double>(figures.books.last_done_ns - first_ns) +
+            (facts.policy == OverrunPolicy::drop ? facts.stream.frame_period_ns() : 0.0);
         figures.period_us = busy_ns / done / 1000.0;
         figures.core_us = figures.books.cpu_ns / done / 1000.0;
         figures.realtime_factor = facts.stream.frame_period_ns() * done / std::max(busy_ns, 1.0);
@@ -238,6 +240,15 @@ Json make_report(const RunFacts& facts) {
                          {"restarts", facts.supervisor->nursery_restarts()}};
     report["failure"] = facts.failure.empty() ? Json(nullptr) : Json(facts.failure);
     return report;
+}
+
+void check_report_path(const std::string& path) {
+    const std::string temporary = path + ".part-" + std::to_string(getpid());
+    if (!std::ofstream(temporary)) {
+        throw UsageError("cannot write the report " + path + ": " + errno_text() +
+                         "; name a file in a directory that you can write");
+    }
+    unlink(temporary.c_str());
 }
 
 void write_report(const RunFacts& facts, const std::string& path) {
@@ -304,11 +315,12 @@ std::string final_table(const RunFacts& facts) {
             books.latency.percentile_us(0.99), books.latency.percentile_us(0.999),
             books.latency.max_us());
     add_row(table, "real-time factor", "%.3f", figures.realtime_factor);
-    const double share_us = figures.core_us / std::max(1U, facts.parallel_workers);
+    const uint32_t parallel = std::max(1U, std::min(facts.supervisor->wanted(), facts.cpus));
+    const double share_us = figures.core_us / parallel;
     add_row(table, "budget",
             "%s: %.1f us of work per frame over %u CPUs against %.0f us; %.2f %% "
             "of frames were over",
-            share_us <= budget_us ? "met" : "NOT met", share_us, facts.parallel_workers, budget_us,
+            share_us <= budget_us ? "met" : "NOT met", share_us, parallel, budget_us,
             100.0 * figures.over_fraction);
     return table;
 }

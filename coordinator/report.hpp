@@ -26,7 +26,7 @@ struct RunFacts {
     OverrunPolicy policy = OverrunPolicy::drop;
     uint64_t frames_per_integration = 0;
     uint32_t most_workers = 0;
-    uint32_t parallel_workers = 0;  // that can compute at the same time: at most one for each CPU
+    uint32_t cpus = 0;  // that workers may use
     const BlockPlan* plan = nullptr;
     const FftPlans* plans = nullptr;
     const Ring* ring = nullptr;
@@ -54,6 +54,8 @@ struct RunFigures {
 RunFigures figures_of(const RunFacts& facts);
 
 nlohmann::ordered_json make_report(const RunFacts& facts);
+// Throws UsageError unless a file can be made beside `path`: to be told before the run, not after.
+void check_report_path(const std::string& path);
 // Replaces the file atomically. Throws RunError.
 void write_report(const RunFacts& facts, const std::string& path);
 // The table that ends a run on standard output.

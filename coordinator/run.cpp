@@ -61,7 +61,7 @@ class Doorbell {
 sigset_t watched_signals() {
     sigset_t set;
     sigemptyset(&set);
-    for (const int signal : {SIGINT, SIGTERM, SIGCHLD}) {
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) {
         sigaddset(&set, signal);
     }
     return set;
@@ -102,6 +102,9 @@ class Conductor {
     }
 
     void start() {
+        if (!run_.options.report.empty()) {
+            check_report_path(run_.options.report);
+        }
         if (!run_.options.record.empty()) {
             recording_ = std::make_unique<RecordingSink>(run_.options.record);
         }
@@ -162,7 +165,8 @@ class Conductor {
         setup.needed_by_ingest = &ingest_->first_position_needed();
         setup.abort = &abort_;
         setup.budget_ns = run_.options.budget_us * 1000.0;
-        setup.parallel_workers = run_.parallel_workers();
+        setup.workers = &alive_workers_;
+        setup.cpus = run_.cpus_for_workers();
         collector_ = std::make_unique<Collector>(setup);
     }
 
@@ -224,7 +228,7 @@ class Conductor {
         facts_.policy = run_.policy;
         facts_.frames_per_integration = run_.frames_per_integration;
         facts_.most_workers = run_.workers.most;
-        facts_.parallel_workers = run_.parallel_workers();
+        facts_.cpus = run_.cpus_for_workers();
         facts_.plan = &run_.plan;
         facts_.plans = &*run_.plans;
         facts_.ring = &*run_.ring;
@@ -338,8 +342,9 @@ class Conductor {
 
     void look_at_time() {
         const int64_t now_ns = monotonic_ns();
-        if (run_.options.duration_s &&
-            static_cast<double>(now_ns - facts_.started_ns) / 1e9 >= *run_.options.duration_s) {
+        const int64_t first_ns = accounts_.first_frame_ns();
+        if (run_.options.duration_s && first_ns != 0 &&
+            static_cast<double>(now_ns - first_ns) / 1e9 >= *run_.options.duration_s) {
             request_stop();
         }
         if (now_ns - memory_looked_ns_ > memory_look_ns) {

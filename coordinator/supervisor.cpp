@@ -13,6 +13,7 @@
 
 #include "common/clock.hpp"
 #include "common/error.hpp"
+#include "common/fault_point.hpp"
 #include "coordinator/orphans.hpp"
 
 namespace echelle {
@@ -208,6 +209,7 @@ void Supervisor::worker_died(Slot& slot) {
     // The process is gone, so it can write no more: what it held may be handed on.
     const auto reclaimed = setup_.ledger->reclaim(slot.id, slot.incarnation);
     const int64_t requeued_ns = monotonic_ns();
+    ECHELLE_FAULT_POINT("supervisor.reclaimed");
     slot.pidfd.close();
     if (reclaimed.requeued + reclaimed.failed > 0) {
         setup_.accounts->blocks_requeued(reclaimed.requeued);

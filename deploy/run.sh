@@ -11,7 +11,7 @@ quietly() {
     "$@" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
 }
 echo "building (a few minutes the first time) ..." >&2
-quietly cmake --preset release
+quietly cmake --preset release -DECHELLE_TESTS=OFF
 quietly cmake --build --preset release --target echelle-coordinator echelle-fpga-sim echellectl
 
 build/release/bin/echelle-coordinator \

@@ -8,6 +8,8 @@
 
 #include <unistd.h>
 
+#include "common/error.hpp"
+
 namespace echelle {
 namespace {
 
@@ -66,6 +68,16 @@ void add_summary(std::string& page, const Json& status) {
         latency.at("p99").get<double>(), latency.at("max").get<double>());
 }
 
+void add_workers_in_all(std::string& page, const Json& workers) {
+    for (const Json& worker : workers) {
+        add_line(page, "worker %-5d pid %-8d cpu %-4s %-18s blocks %-12lu busy %.2f s  lives %d",
+                 worker.at("id").get<int>(), worker.at("pid").get<int>(),
+                 worker.at("cpu").dump().c_str(), worker.at("state").get<std::string>().c_str(),
+                 worker.at("blocks").get<unsigned long>(), worker.at("busy_s").get<double>(),
+                 worker.at("incarnations").get<int>());
+    }
+}
+
 void add_workers(std::string& page, const Json& workers, Rates& rates) {
     add_line(page, "%-6s %-8s %-4s %-4s %-18s %12s %9s %6s %6s %8s", "worker", "pid", "cpu", "node",
              "state", "blocks", "blocks/s", "share", "busy", "restarts");
@@ -98,9 +110,8 @@ void add_workers(std::string& page, const Json& workers, Rates& rates) {
 
 std::string status_page(const Json& status) {
     std::string page;
-    Rates none;
     add_summary(page, status);
-    add_workers(page, status.at("workers"), none);
+    add_workers_in_all(page, status.at("workers"));
     return page;
 }
 
@@ -109,7 +120,16 @@ void watch_top(const std::function<Json()>& ask) {
     Rates rates;
     double last_wall_s = 0;
     do {
-        const Json status = ask();
+        Json status;
+        try {
+            status = ask();
+        } catch (const RunError&) {
+            if (last_wall_s == 0) {
+                throw;
+            }
+            std::puts("the run has ended");
+            return;
+        }
         const double wall_s = status.at("wall_s").get<double>();
         rates.seconds = last_wall_s > 0 ? wall_s - last_wall_s : 0;
         last_wall_s = wall_s;

@@ -94,6 +94,24 @@ TEST(Options, AFileGivesWhatTheCommandLineDoesNot) {
     close(fd);
 }
 
+TEST(Options, AFileWithAnUnknownNameIsRefused) {
+    char name[] = "/tmp/echelle-test-XXXXXX";
+    const int fd = mkstemp(name);
+    ASSERT_GE(fd, 0);
+    std::ofstream(name) << "workerz = 2\n";
+    EXPECT_THROW(parse({"--config", name}), UsageError);
+    std::remove(name);
+    close(fd);
+}
+
+TEST(Options, WorkersAreANumberOrARange) {
+    EXPECT_FALSE(WorkerRange::parse("3").scales_itself());
+    EXPECT_EQ(WorkerRange::parse("2..8").most, 8U);
+    for (const char* wrong : {"0", "8..2", "2..", "..8", "2...8", "-1"}) {
+        EXPECT_THROW(WorkerRange::parse(wrong), UsageError) << wrong;
+    }
+}
+
 TEST(Options, HelpIsAnswered) {
     const ParsedOptions help = parse({"--help"});
     EXPECT_FALSE(help.run);

@@ -188,6 +188,14 @@ TEST(RingAttach, RefusesASlotTableThatReachesIntoTheFrames) {
     expect_refused(region.name(), "61 slots");
 }
 
+TEST(RingAttach, RefusesAStrideOffThePageThatWouldFit) {
+    RingRegion region(RingRegion::usual_bytes + 4 * 4096);
+    region.put<uint64_t>(64, 8192);
+    EXPECT_EQ(refusal(region.name()), "");
+    region.put<uint64_t>(64, 6144);
+    expect_refused(region.name(), "slots of 6144 bytes");
+}
+
 TEST(RingAttach, RefusesAFileThatWasCutOff) {
     RingRegion region;
     ASSERT_EQ(truncate(region.path().c_str(), RingRegion::usual_bytes - 4096), 0);
