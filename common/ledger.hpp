@@ -91,6 +91,9 @@ struct alignas(64) WorkerRecord {
     std::atomic<int64_t> cpu_ns{0};       // CPU time of the same stretches
     std::atomic<uint32_t> cpu{0};         // where the worker was bound, + 1; 0: not bound
     std::atomic<uint32_t> stage{0};       // WorkerStage, for `echellectl status`
+    // Monotonic time at which the worker last looked for work; at least every 100 ms while it is
+    // well.
+    std::atomic<int64_t> looked_ns{0};
     // Written by the supervisor before the worker's life begins and to ask it to leave when it has
     // finished its block; read by the worker between blocks.
     std::atomic<uint32_t> leave{0};

@@ -38,7 +38,7 @@ uint64_t FrameBooks::dropped_in_all() const {
 
 void Accounts::frame_came_in(int64_t now_ns) {
     const std::lock_guard lock(mutex_);
-    if (now_.frames.in == 0) {
+    if (now_.first_frame_ns == 0) {
         now_.first_frame_ns = now_ns;
     }
     now_.frames.in += 1;
@@ -47,6 +47,10 @@ void Accounts::frame_came_in(int64_t now_ns) {
 
 void Accounts::frames_lost(FrameDrop reason, uint64_t n) {
     const std::lock_guard lock(mutex_);
+    // The very first may have been overwritten before we looked: time counts from it all the same.
+    if (now_.first_frame_ns == 0) {
+        now_.first_frame_ns = monotonic_ns();
+    }
     now_.frames.in += n;
     now_.frames.dropped[static_cast<size_t>(reason)] += n;
 }

@@ -156,7 +156,9 @@ void Ingest::open_group(const Group& group) {
     block.group = group_number_++;
     block.opened_ns = monotonic_ns();
     block.blocks_in_group = setup_.plan->blocks_per_group;
-    block.gap_before = block.gap_before || std::exchange(gap_before_next_group_, false);
+    // Taken first: `||` would leave it for the group after one that has a gap of its own.
+    const bool groups_dropped_before = std::exchange(gap_before_next_group_, false);
+    block.gap_before = block.gap_before || groups_dropped_before;
     block.segments_lost += std::exchange(segments_lost_before_next_group_, 0);
     // Counted before they are opened: the collector may retire a block at once.
     setup_.accounts->blocks_made(block.blocks_in_group);

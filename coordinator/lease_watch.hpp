@@ -28,6 +28,11 @@ class LeaseWatch {
     // Blocks whose claim is older than the lease at `now_ns`. The age counts from the first look
     // that saw the claim, so looks should be short against the lease.
     std::vector<Overdue> look(int64_t now_ns, int64_t lease_ns);
+    // True when, at the last look, a READY block had found no taker for longer than the lease,
+    // though workers are woken for it every few milliseconds: some of them must be hung.
+    bool work_is_starving() const { return work_is_starving_; }
+    // True when, at the last look, that life of that worker held a block.
+    bool holds_a_block(uint16_t owner, uint16_t incarnation) const;
 
   private:
     struct Seen {
@@ -35,7 +40,9 @@ class LeaseWatch {
         int64_t since_ns = 0;
     };
     const Ledger& ledger_;
-    std::vector<Seen> seen_;  // by entry of the ledger
+    std::vector<Seen> seen_;         // by entry of the ledger
+    std::vector<BlockWord> claims_;  // at the last look
+    bool work_is_starving_ = false;
 };
 
 }  // namespace echelle

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "common/clock.hpp"
+#include "coordinator/warnings.hpp"
 
 namespace echelle {
 namespace {
@@ -20,7 +21,8 @@ Progress::Progress(bool quiet)
 void Progress::update(const RunFacts& facts) {
     const int64_t now_ns = monotonic_ns();
     const int64_t interval_ns = now_ns - last_ns_;
-    if (quiet_ || interval_ns < (is_terminal_ ? terminal_interval_ns : pipe_interval_ns)) {
+    if (quiet_ || interval_ns < (is_terminal_ ? terminal_interval_ns : pipe_interval_ns) ||
+        !standard_error_takes_more()) {
         return;
     }
     const RunFigures figures = figures_of(facts);

@@ -24,6 +24,7 @@ constexpr int64_t quick_death_ns = 1'000'000'000;
 constexpr uint32_t deaths_before_pause = 4;
 constexpr int64_t longest_pause_ns = 2'000'000'000;
 constexpr int64_t lease_look_ns = 10'000'000;
+constexpr int64_t silent_ns = 1'000'000'000;  // ten of a worker's waits
 // A nursery that dies at once so often in a row has something wrong with it for good.
 constexpr uint32_t most_quick_nursery_deaths = 8;
 constexpr int64_t nursery_retry_pause_ns = 100'000'000;
@@ -273,8 +274,9 @@ void Supervisor::respawn_those_due(int64_t now_ns) {
 // Killed first and waited for by its pidfd, like any other death: only then is its block handed on,
 // since a worker that was merely stopped could still write.
 void Supervisor::kill_hung_workers() {
+    const int64_t now_ns = monotonic_ns();
     const int64_t lease_ns = lease_for(setup_.accounts->mean_block_ns());
-    for (const auto& overdue : leases_.look(monotonic_ns(), lease_ns)) {
+    for (const auto& overdue : leases_.look(now_ns, lease_ns)) {
         if (overdue.owner >= slots_.size()) {
             continue;
         }
@@ -286,6 +288,27 @@ void Supervisor::kill_hung_workers() {
         slot.kill_reason = "hung: held block " + std::to_string(overdue.block) + " for " +
                            std::to_string(overdue.held_ns / 1'000'000) + " ms, lease " +
                            std::to_string(lease_ns / 1'000'000) + " ms";
+        kill_worker(slot);
+    }
+    if (leases_.work_is_starving() && !setup_.ledger->paused()) {
+        kill_workers_that_look_for_nothing(now_ns);
+    }
+}
+
+// A worker that was stopped between two blocks holds nothing that could be overdue, but does no
+// work either. Told by its silence, and only when work finds no taker.
+void Supervisor::kill_workers_that_look_for_nothing(int64_t now_ns) {
+    for (Slot& slot : slots_) {
+        const WorkerRecord& record = setup_.ledger->worker(slot.id);
+        const int64_t looked_ns =
+            std::max(record.looked_ns.load(std::memory_order_relaxed), slot.spawned_ns);
+        // One that computes for long is the lease's affair.
+        if (slot.state != WorkerState::running || !slot.kill_reason.empty() ||
+            leases_.holds_a_block(slot.id, slot.incarnation) || now_ns - looked_ns < silent_ns) {
+            continue;
+        }
+        slot.kill_reason = "hung: has not looked for work for " +
+                           std::to_string((now_ns - looked_ns) / 1'000'000) + " ms";
         kill_worker(slot);
     }
 }

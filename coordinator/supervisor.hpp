@@ -127,6 +127,7 @@ class Supervisor {
     void replace_nursery();
     void kill_unknown_children();
     void kill_hung_workers();
+    void kill_workers_that_look_for_nothing(int64_t now_ns);
     void kill_worker(const Slot& slot) const;
     void ask_to_leave(Slot& slot);
     void note_scaling(uint32_t from, uint32_t to, const std::string& reason);

@@ -49,6 +49,7 @@ class Worker {
     void run() {
         while (true) {
             set_stage(WorkerStage::waiting);
+            record_.looked_ns.store(monotonic_ns(), std::memory_order_relaxed);
             tokens_->prepare();
             if (claim_until_none_is_left() == 0 && coordinator_is_gone()) {
                 break;

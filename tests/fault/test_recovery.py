@@ -154,3 +154,17 @@ def test_many_workers_start_work_and_stop(place, report_figure):
     report_figure(f"{count} workers: at work after {ready_s:.1f} s, "
                   f"{report['memory']['worker_private_max_bytes'] / 2**20:.1f} MiB private each at most, "
                   f"{report['frames']['done']} frames done, dropped {report['frames']['dropped']}")
+
+
+def test_nobody_reading_standard_error_stops_nothing(place):
+    """Warnings of a thousand deaths fill the pipe long before the end: supervision must go on."""
+    run = place.coordinator("--source", "sim:?channels=2&samples=256&rate=1e5", "--workers", 2,
+                            "--name", "unread")
+    place.running_status("unread")
+    import fcntl
+    fcntl.fcntl(run.process.stderr, fcntl.F_SETPIPE_SZ, 4096)
+    kill_workers(place, run, times=80, pause_s=0.01)
+    assert wait_until(lambda: place.status("unread"), 5), "the coordinator still answers"
+    run.send(signal.SIGINT)
+    finished = run.finish()
+    assert finished.code == 0

@@ -42,7 +42,12 @@ TEST_F(LeaseWatchTest, ANewClaimHasANewLease) {
 
 TEST_F(LeaseWatchTest, ReadyBlocksHaveNoLease) {
     watch_.look(0, 100);
+    EXPECT_FALSE(watch_.work_is_starving());
     EXPECT_TRUE(watch_.look(1'000'000, 100).empty());
+    EXPECT_TRUE(watch_.work_is_starving());
+    ASSERT_TRUE(ledger_.claim_oldest(2, 7));
+    watch_.look(1'000'001, 100);
+    EXPECT_FALSE(watch_.work_is_starving());
 }
 
 TEST(Lease, FollowsTheTimeOfABlockWithinBounds) {
