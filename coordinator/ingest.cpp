@@ -14,6 +14,12 @@ constexpr int64_t longest_wait_ns = 2'000'000;
 constexpr int64_t old_block_ns = 2'000'000;
 constexpr int64_t producer_check_ns = 100'000'000;
 
+// A slot's stamp may be rewritten while it is read; `holds_after_reading` tells whether it counts.
+template <typename T>
+T load_relaxed(T& field) {
+    return std::atomic_ref<T>(field).load(std::memory_order_relaxed);
+}
+
 uint64_t first_own_position(const BlockDescriptor& block, std::span<const uint64_t> positions) {
     return positions[block.listed_frames - block.own_frames];
 }
@@ -97,14 +103,14 @@ void Ingest::take_frames() {
 }
 
 void Ingest::take_frame(uint64_t position) {
-    const RingSlot& slot = setup_.ring->slot(position);
+    RingSlot& slot = setup_.ring->slot(position);
     FrameArrival frame;
     frame.position = position;
-    frame.frame_index = slot.frame_index;
-    frame.first_sample = slot.first_sample;
-    frame.valid_samples = slot.valid_samples;
-    frame.flags = slot.flags;
-    frame.complete_ns = slot.complete_ns;
+    frame.frame_index = load_relaxed(slot.frame_index);
+    frame.first_sample = load_relaxed(slot.first_sample);
+    frame.valid_samples = load_relaxed(slot.valid_samples);
+    frame.flags = load_relaxed(slot.flags);
+    frame.complete_ns = load_relaxed(slot.complete_ns);
     if (!setup_.ring->holds_after_reading(position)) {
         setup_.accounts->frames_lost(FrameDrop::overrun, 1);
         builder_.skip(1);

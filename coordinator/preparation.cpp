@@ -146,11 +146,11 @@ std::unique_ptr<Preparation> prepare(const Options& options) {
     run->ring_is_outside = run->ring.has_value();
     choose_workers(*run);
     plan_work(*run);
-    make_plans(*run);
     if (!run->ring) {
         run->ring = Ring::anonymous(run->stream, run->plan.ring_frames);
     }
     make_ledger(*run);
+    make_plans(*run);  // may take a minute: after everything that can be refused at once
     take_instance_name(*run);
     fill_worker_setup(*run);
     return run;

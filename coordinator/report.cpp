@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <system_error>
 
 #include <nlohmann/json.hpp>
 #include <unistd.h>
@@ -243,6 +245,10 @@ Json make_report(const RunFacts& facts) {
 }
 
 void check_report_path(const std::string& path) {
+    std::error_code ignored;  // what cannot be looked at cannot be written either
+    if (std::filesystem::is_directory(path, ignored)) {
+        throw UsageError("cannot write the report " + path + ": it is a directory; name a file");
+    }
     const std::string temporary = path + ".part-" + std::to_string(getpid());
     if (!std::ofstream(temporary)) {
         throw UsageError("cannot write the report " + path + ": " + errno_text() +

@@ -160,8 +160,13 @@ class Workplace:
 
     def nothing_is_left(self, seconds=PATIENCE_S):
         """Fails unless everything is gone, soon."""
-        wait_until(lambda: not self.leftovers(), seconds)
-        assert self.leftovers() == []
+        left = []
+
+        def all_gone():
+            left[:] = self.leftovers()
+            return not left
+
+        assert wait_until(all_gone, seconds), left
 
     def leave(self):
         for running in self.started:

@@ -135,7 +135,7 @@ def test_books_close_at_every_moment(place):
     """As echellectl sees them while frames are dropped and others computed."""
     run = place.coordinator("--source", TOO_FAST, "--workers", 2, "--average", 16)
     place.running_status()
-    for _ in range(20):
+    for _ in range(10):
         status = json.loads(place.start(CONTROL, "--json", "status").finish().out)
         check_books(status)
     assert status["frames"]["dropped"]["overrun"] > 0
@@ -219,7 +219,7 @@ def test_a_ring_whose_producer_never_waits(place):
 
 def test_a_ring_in_real_time(place):
     ring = place.path.name
-    keys = ["--channels", 4, "--samples", 256, "--rate", "1e5", "--frames", 500]
+    keys = ["--channels", 4, "--samples", 256, "--rate", "1e5", "--frames", 500, "--ring-frames", 1000]
     simulator = producer(place, ring, *keys)
     report = place.run_with_report("--source", f"ring:{ring}", "--workers", 2, *QUICK)
     assert counts_of(simulator.finish())[0] == 500

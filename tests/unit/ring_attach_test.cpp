@@ -181,7 +181,7 @@ TEST(RingAttach, RefusesEveryFieldThatCannotBe) {
 
 TEST(RingAttach, RefusesASlotTableThatReachesIntoTheFrames) {
     // 61 slots end at byte 256 + 61 x 64 = 4160.
-    RingRegion region(4096 + 61 * 4096);
+    RingRegion region(size_t{62} * 4096);
     region.put<uint64_t>(56, 60);
     EXPECT_EQ(refusal(region.name()), "");
     region.put<uint64_t>(56, 61);
@@ -189,7 +189,7 @@ TEST(RingAttach, RefusesASlotTableThatReachesIntoTheFrames) {
 }
 
 TEST(RingAttach, RefusesAStrideOffThePageThatWouldFit) {
-    RingRegion region(RingRegion::usual_bytes + 4 * 4096);
+    RingRegion region(RingRegion::usual_bytes + size_t{4} * 4096);
     region.put<uint64_t>(64, 8192);
     EXPECT_EQ(refusal(region.name()), "");
     region.put<uint64_t>(64, 6144);
