@@ -137,6 +137,9 @@ std::vector<Cpu> Preparation::read_worker_cpus() const {
 
 std::unique_ptr<Preparation> prepare(const Options& options) {
     auto run = std::make_unique<Preparation>(options);
+    if (!options.name.empty()) {
+        instance_directory(options.name);  // refuses an impossible name before any work is done
+    }
     run->source = open_source(SourceUri::parse(options.source), options.stream);
     run->stream = run->source->stream();
     run->policy = options.on_overrun.value_or(run->source->default_policy());

@@ -15,7 +15,9 @@ def refuse(place, arguments, words, **options):
     record = place.output / "never"
     if "--record" not in arguments:
         arguments = [*arguments, "--record", record]
-    finished = place.start(COORDINATOR, *arguments, **options).finish(QUICKLY_S)
+    # Plans that were searched for long enough are told on a line of their own, the first time.
+    quick = [] if "--fft-effort" in arguments else ["--fft-effort", "estimate"]
+    finished = place.start(COORDINATOR, *quick, *arguments, **options).finish(QUICKLY_S)
     check_refusal(finished, "echelle-coordinator", words)
     assert not record.exists()
     return finished
