@@ -76,6 +76,7 @@ std::vector<Cpu> usable_cpus() {
     std::stable_sort(candidates.begin(), candidates.end(),
                      [](const Candidate& a, const Candidate& b) { return a.rank < b.rank; });
     std::vector<Cpu> cpus;
+    cpus.reserve(candidates.size() + 1);
     for (const Candidate& candidate : candidates) {
         cpus.push_back(candidate.cpu);
     }

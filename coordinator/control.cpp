@@ -9,7 +9,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t longest_request = 64 * 1024;
+constexpr size_t longest_request = size_t{64} * 1024;
 constexpr int most_at_once = 16;  // then the main loop has its turn again
 
 std::string refusal(const std::string& name, const std::string& message) {
@@ -46,13 +46,12 @@ Control::Control(zmq::context_t& context, const std::string& endpoint)
 void Control::handle_requests() {
     for (int i = 0; i < most_at_once; ++i) {
         std::vector<zmq::message_t> parts;
-        zmq::message_t part;
         do {
+            zmq::message_t part;
             if (!socket_.recv(part, zmq::recv_flags::dontwait)) {
                 return;
             }
             parts.push_back(std::move(part));
-            part.rebuild();
         } while (parts.back().more());
         if (parts.size() < 2) {
             continue;

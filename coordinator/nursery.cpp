@@ -86,7 +86,7 @@ int receive_message(int socket, NurseryMessage& message, FileDescriptor& passed_
     prctl(PR_SET_NAME, "echelle-worker");
     sigset_t none;
     sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, nullptr);
+    pthread_sigmask(SIG_SETMASK, &none, nullptr);
     int code = 0;
     try {
         run_worker(setup, identity);
@@ -106,7 +106,7 @@ class NurseryProcess {
         sigset_t child;
         sigemptyset(&child);
         sigaddset(&child, SIGCHLD);
-        sigprocmask(SIG_SETMASK, &child, nullptr);
+        pthread_sigmask(SIG_SETMASK, &child, nullptr);
         signals_ = FileDescriptor(signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK));
     }
 
@@ -214,12 +214,15 @@ class NurseryProcess {
 
 }  // namespace
 
-std::pair<FileDescriptor, FileDescriptor> make_nursery_sockets() {
+NurserySockets make_nursery_sockets() {
     std::array<int, 2> sockets{-1, -1};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets.data()) != 0) {
         throw RunError("cannot make the nursery's socket: " + errno_text());
     }
-    return {FileDescriptor(sockets[0]), FileDescriptor(sockets[1])};
+    NurserySockets made;
+    made.ours = FileDescriptor(sockets[0]);
+    made.theirs = FileDescriptor(sockets[1]);
+    return made;
 }
 
 void run_nursery(const WorkerSetup& setup, Instance& instance, FileDescriptor socket) {
@@ -230,17 +233,17 @@ void run_nursery(const WorkerSetup& setup, Instance& instance, FileDescriptor so
 }
 
 Nursery Nursery::start(const WorkerSetup& setup, Instance& instance) {
-    auto [ours, theirs] = make_nursery_sockets();
+    NurserySockets sockets = make_nursery_sockets();
     const pid_t pid = fork();
     if (pid < 0) {
         throw RunError("cannot fork the nursery: " + errno_text() +
                        "; is the limit on processes reached (ulimit -u)?");
     }
     if (pid == 0) {
-        ours.close();
-        run_nursery(setup, instance, std::move(theirs));
+        sockets.ours.close();
+        run_nursery(setup, instance, std::move(sockets.theirs));
     }
-    return Nursery(pid, std::move(ours));
+    return Nursery(pid, std::move(sockets.ours));
 }
 
 Nursery& Nursery::operator=(Nursery&& other) noexcept {

@@ -71,8 +71,12 @@ class Nursery {
     bool alive_ = true;
 };
 
-// A connected pair of the kind that a nursery talks over: ours, the nursery's.
-std::pair<FileDescriptor, FileDescriptor> make_nursery_sockets();
+// A connected pair of the kind that a nursery talks over.
+struct NurserySockets {
+    FileDescriptor ours;
+    FileDescriptor theirs;
+};
+NurserySockets make_nursery_sockets();
 
 // The nursery's own life; never returns.
 [[noreturn]] void run_nursery(const WorkerSetup& setup, Instance& instance, FileDescriptor socket);

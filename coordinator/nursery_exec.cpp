@@ -109,13 +109,13 @@ FileDescriptor taken(const Json& seed, const char* key) {
 }  // namespace
 
 Nursery exec_nursery(const Preparation& run) {
-    auto [ours, theirs] = make_nursery_sockets();
+    NurserySockets sockets = make_nursery_sockets();
     const FileDescriptor wisdom = wisdom_as_file();
     Heirlooms heirlooms;
     const WorkerSetup& setup = run.setup;
     const Json seed{{"ring", heirlooms.pass_on(run.ring->descriptor())},
                     {"ledger", heirlooms.pass_on(run.ledger->descriptor())},
-                    {"socket", heirlooms.pass_on(theirs.get())},
+                    {"socket", heirlooms.pass_on(sockets.theirs.get())},
                     {"coordinator", heirlooms.pass_on(setup.coordinator_pidfd)},
                     {"lock", heirlooms.pass_on(run.instance->lock_descriptor())},
                     {"wisdom", heirlooms.pass_on(wisdom.get())},
@@ -139,7 +139,7 @@ Nursery exec_nursery(const Preparation& run) {
     if (error != 0) {
         throw RunError("cannot start a new nursery: " + errno_text(error));
     }
-    return Nursery(pid, std::move(ours));
+    return Nursery(pid, std::move(sockets.ours));
 }
 
 void become_nursery(const std::string& text) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # From nothing to a verdict: installs the packages, builds, and runs every test. Under 20 minutes on
-# two cores. Longer fault runs: ECHELLE_LONG_TESTS=1 (docs/operations.md).
+# two cores. Not in it: clang-tidy over everything (ECHELLE_LINT=1, some five minutes more) and the
+# longer fault runs (ECHELLE_LONG_TESTS=1); see docs/operations.md.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -26,13 +27,17 @@ build asan
 step "thread sanitizer: build of the rooms that share memory"
 build tsan --target unit_common unit_coordinator
 
-step "lint"
-bash deploy/lint.sh
+if [ "${ECHELLE_LINT:-}" = 1 ]; then
+    step "lint"
+    bash deploy/lint.sh
+fi
 
 step "unit tests under sanitizers"
 ctest --preset asan -L unit -j2 --output-on-failure
 ctest --preset tsan -R '^(common\.(Ring|Ledger|Wakeup)|coordinator\.Ingest)' -j2 --output-on-failure
 step "fuzzers"
 ctest --preset fuzz -j2
+step "fault points"
+ctest --preset asan -L fault --output-on-failure
 step "all tests of the release build"
 ctest --preset release -j2 --output-on-failure

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -109,6 +110,11 @@ std::optional<Request> parse(int argc, char** argv) {
     } catch (const CLI::CallForVersion&) {
         std::printf("echellectl %s\n", ECHELLE_VERSION);
         return std::nullopt;
+    } catch (const CLI::RequiredError& error) {
+        const std::vector<std::string> unknown = app.remaining();
+        throw UsageError(
+            (unknown.empty() ? error.what() : "there is no command '" + unknown.front() + "'") +
+            std::string(" (see --help)"));
     } catch (const CLI::Error& error) {
         throw UsageError(std::string(error.what()) + " (see --help)");
     }

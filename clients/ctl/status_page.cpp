@@ -1,6 +1,5 @@
 #include "clients/ctl/status_page.hpp"
 
-#include <cstdarg>
 #include <cstdint>
 #include <cstdio>
 #include <ctime>
@@ -17,14 +16,10 @@ using Json = nlohmann::ordered_json;
 
 constexpr double top_interval_s = 0.5;
 
-void add_line(std::string& page, const char* format, ...) __attribute__((format(printf, 2, 3)));
-
-void add_line(std::string& page, const char* format, ...) {
+template <typename... Values>
+void add_line(std::string& page, const char* format, Values... values) {
     char line[256];
-    va_list values;
-    va_start(values, format);
-    std::vsnprintf(line, sizeof line, format, values);
-    va_end(values);
+    std::snprintf(line, sizeof line, format, values...);
     page += line;
     page += '\n';
 }
