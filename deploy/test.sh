@@ -7,6 +7,9 @@ cd "$(dirname "$0")/.."
 
 bash deploy/install-deps.sh
 
+# Lets the compiler's cache serve another checkout of the same sources.
+export CCACHE_BASEDIR="$PWD" CCACHE_NOHASHDIR=1
+
 step() { printf '\n== %s\n' "$*"; }
 build() {
     local preset=$1
