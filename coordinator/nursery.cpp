@@ -24,6 +24,9 @@
 namespace echelle {
 namespace {
 
+// A killed process closes its files before it is dead; with much memory to give back, long before.
+constexpr int patience_with_death_ms = 5000;
+
 FileDescriptor open_pidfd(pid_t pid) {
     return FileDescriptor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
 }
@@ -136,7 +139,8 @@ class NurseryProcess {
         FileDescriptor unused;
         int got = 0;
         while ((got = receive_message(socket_.get(), request, unused)) > 0) {
-            if (request.kind == NurseryMessage::Kind::spawn && !spawn(request)) {
+            dismissed_ = request.kind == NurseryMessage::Kind::dismiss;
+            if (dismissed_ || (request.kind == NurseryMessage::Kind::spawn && !spawn(request))) {
                 return false;
             }
         }
@@ -197,9 +201,10 @@ class NurseryProcess {
             while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
             }
         }
-        // A coordinator that ends in order removes its files itself; a killed one cannot.
+        // A coordinator that ends in order removes its files itself; a killed one cannot. Its
+        // socket closes a moment before its pidfd tells of its death.
         pollfd coordinator{setup_.coordinator_pidfd, POLLIN, 0};
-        if (poll(&coordinator, 1, 0) > 0) {
+        if (!dismissed_ && poll(&coordinator, 1, patience_with_death_ms) > 0) {
             instance_.remove_files();
         }
         _exit(0);
@@ -210,6 +215,7 @@ class NurseryProcess {
     FileDescriptor socket_;
     FileDescriptor signals_;
     std::vector<pid_t> workers_;
+    bool dismissed_ = false;
 };
 
 }  // namespace
@@ -264,19 +270,28 @@ void Nursery::end() {
     if (pid_ <= 0 || !socket_) {
         return;  // moved from
     }
+    NurseryMessage message;
+    message.kind = NurseryMessage::Kind::dismiss;
+    send_message(socket_.get(), message, -1);  // fails when it is gone, which is as good
     socket_.close();
     while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
     }
 }
 
-bool Nursery::request_spawn(const WorkerIdentity& identity) {
+Nursery::Request Nursery::request_spawn(const WorkerIdentity& identity) {
     NurseryMessage message;
     message.kind = NurseryMessage::Kind::spawn;
     message.id = identity.id;
     message.incarnation = identity.incarnation;
     message.cpu = identity.cpu ? static_cast<int32_t>(*identity.cpu) : -1;
-    alive_ = alive_ && send_message(socket_.get(), message, -1);
-    return alive_;
+    while (alive_ &&
+           send(socket_.get(), &message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+        if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            return Request::busy;
+        }
+        alive_ = errno == EINTR;
+    }
+    return alive_ ? Request::sent : Request::gone;
 }
 
 std::optional<Nursery::Answer> Nursery::receive() {

@@ -27,6 +27,7 @@ struct NurseryMessage {
         spawned = 2,       // nursery -> coordinator: it is `pid`; its pidfd comes along
         spawn_failed = 3,  // nursery -> coordinator: fork failed with errno `status`
         ended = 4,         // nursery -> coordinator: `pid` ended with wait status `status`
+        dismiss = 5,       // coordinator -> nursery: end; I am not dying and clear up myself
     };
     Kind kind = Kind::spawn;
     uint16_t id = 0;
@@ -54,8 +55,10 @@ class Nursery {
     int socket() const { return socket_.get(); }
     bool alive() const { return alive_; }
 
-    // False when the nursery is gone.
-    bool request_spawn(const WorkerIdentity& identity);
+    // Never waits: a nursery that answers a thousand requests must not meet a coordinator that
+    // waits to ask the next one. `busy`: ask again later.
+    enum class Request { sent, busy, gone };
+    Request request_spawn(const WorkerIdentity& identity);
     struct Answer {
         NurseryMessage message;
         FileDescriptor pidfd;  // with `spawned`

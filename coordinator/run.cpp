@@ -37,6 +37,7 @@ namespace echelle {
 namespace {
 
 constexpr int64_t patience_at_start_ns = 10'000'000'000;
+constexpr int64_t patience_for_worker_ns = 50'000'000;  // a thousand share the CPUs they start on
 constexpr int64_t patience_at_end_ns = 2'000'000'000;
 constexpr int64_t memory_look_ns = 1'000'000'000;
 
@@ -182,10 +183,11 @@ class Conductor {
         setup.work_was_requeued = [this] { ingest_->wake_workers_soon(); };
         setup.warn = warn;
         supervisor_ = std::make_unique<Supervisor>(std::move(setup), run_.workers.least);
-        const int64_t deadline = monotonic_ns() + patience_at_start_ns;
+        const int64_t deadline =
+            monotonic_ns() + patience_at_start_ns + run_.workers.least * patience_for_worker_ns;
         while (!workers_are_ready()) {
             if (monotonic_ns() > deadline) {
-                throw RunError("the workers did not start within 10 s; see the messages above");
+                throw RunError("the workers did not start in time; see the messages above");
             }
             pollfd events{supervisor_->events(), POLLIN, 0};
             poll(&events, 1, 1);
@@ -440,7 +442,8 @@ class Conductor {
         run_.ledger->ask_workers_to_leave();
         run_.ledger->work_futex().fetch_add(1, std::memory_order_release);
         futex_wake(run_.ledger->work_futex());
-        const int64_t deadline = monotonic_ns() + patience_at_end_ns;
+        const int64_t deadline =
+            monotonic_ns() + patience_at_end_ns + supervisor_->alive() * patience_for_worker_ns;
         while (supervisor_->alive() > 0) {
             pollfd events{supervisor_->events(), POLLIN, 0};
             poll(&events, 1, 5);

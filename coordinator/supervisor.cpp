@@ -23,6 +23,7 @@ constexpr uint64_t nursery_key = UINT64_MAX;
 constexpr int64_t quick_death_ns = 1'000'000'000;
 constexpr uint32_t deaths_before_pause = 4;
 constexpr int64_t longest_pause_ns = 2'000'000'000;
+constexpr int64_t busy_nursery_pause_ns = 1'000'000;
 constexpr int64_t lease_look_ns = 10'000'000;
 constexpr int64_t silent_ns = 1'000'000'000;  // ten of a worker's waits
 // A nursery that dies at once so often in a row has something wrong with it for good.
@@ -134,8 +135,17 @@ void Supervisor::spawn(Slot& slot) {
     if (slot.cpu) {
         identity.cpu = slot.cpu->number;
     }
-    if (!setup_.nursery->request_spawn(identity)) {
-        nursery_died();
+    switch (setup_.nursery->request_spawn(identity)) {
+        case Nursery::Request::sent:
+            break;
+        case Nursery::Request::busy:
+            // Its life has not begun: the next attempt has another incarnation.
+            slot.state = WorkerState::waiting_to_respawn;
+            slot.respawn_at_ns = slot.spawned_ns + busy_nursery_pause_ns;
+            break;
+        case Nursery::Request::gone:
+            nursery_died();
+            break;
     }
 }
 
