@@ -67,7 +67,9 @@ int receive_message(int socket, NurseryMessage& message, FileDescriptor& passed_
     ssize_t bytes = 0;
     do {
         bytes = recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    } while (bytes < 0 && errno == EINTR);
+        // ECONNRESET is told once, when the peer closed without reading all of ours: what it had
+        // sent before (a dismissal) is still there to be read.
+    } while (bytes < 0 && (errno == EINTR || errno == ECONNRESET));
     if (bytes < 0) {
         return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -1;
     }
