@@ -9,6 +9,8 @@ bash deploy/install-deps.sh
 
 # Lets the compiler's cache serve another checkout of the same sources.
 export CCACHE_BASEDIR="$PWD" CCACHE_NOHASHDIR=1
+# And lets it take precompiled headers, which it would pass over for fear of their time stamps.
+export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
 
 step() { printf '\n== %s\n' "$*"; }
 build() {

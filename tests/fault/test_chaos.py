@@ -132,23 +132,23 @@ def test_the_nursery_is_replaced_and_makes_workers_again(place):
 
 def test_a_stopped_worker_is_killed_after_its_lease_and_loses_nothing(place):
     report_path = place.output / "report.json"
-    run = place.coordinator("--source", source(20_000), "--workers", 1, "--name", "lease",
+    run = place.coordinator("--source", source(40_000), "--workers", 1, "--name", "lease",
                             "--report", report_path)
     place.running_status("lease")
 
-    def has_hung():
-        """Stops the one worker at some moment; when it held a block then, its lease ends."""
+    def hung_with_a_block():
+        """Stops the one worker at some moment: nearly always, but not always, it holds a block."""
         before = len(place.status("lease")["recoveries"])
         worker = place.pid_of("echelle-worker")
         os.kill(worker, signal.SIGSTOP)
         killed = wait_until(lambda: len(place.status("lease")["recoveries"]) > before, 3)
         if not killed:
             os.kill(worker, signal.SIGCONT)
-        return killed
-    assert wait_until(has_hung)
+        return any(r["cause"].startswith("hung: held block")
+                   for r in place.status("lease")["recoveries"])
+    assert wait_until(hung_with_a_block)
     assert run.finish().code == 0
     report = read_report(report_path)
     check_books(report)
-    assert report["recoveries"][0]["cause"].startswith("hung: held block")
-    assert report["frames"]["done"] == 20_000
+    assert report["frames"]["done"] == 40_000
     assert report["blocks"]["failed"] == 0

@@ -178,6 +178,9 @@ class Workplace:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
+        for name in shared_memory_names():
+            if self.path.name in name:  # rings that the tests name after their place
+                os.unlink(f"/dev/shm/{name}")
         shutil.rmtree(self.path, ignore_errors=True)
 
 

@@ -151,8 +151,8 @@ class Errors:
             self.floor = max(self.floor, (deviation[~strong] / peak).max())
 
     def line(self, what):
-        decibels = 10 * np.log10(self.floor) if self.floor > 0 else -np.inf
-        return (
-            f"{what}: {self.spectra} spectra; largest error {self.relative:.2e} of a bin, "
-            f"in weak bins {decibels:.1f} dB of the strongest channel's peak"
-        )
+        weak = ""
+        if self.floor > 0:
+            decibels = 10 * np.log10(self.floor)
+            weak = f", in weak bins {decibels:.1f} dB of the strongest channel's peak"
+        return f"{what}: {self.spectra} spectra; largest error {self.relative:.2e} of a bin{weak}"
