@@ -50,39 +50,52 @@ std::vector<Cpu> usable_cpus() {
     CPU_ZERO(&mask);
     const bool has_mask = sched_getaffinity(0, sizeof mask, &mask) == 0;
 
-    struct Candidate {
-        Cpu cpu;
-        unsigned int rank;
-    };
-    std::vector<Candidate> candidates;
+    std::vector<Cpu> cpus;
     if (const Topology topology = load_topology()) {
         const hwloc_const_cpuset_t allowed = hwloc_topology_get_allowed_cpuset(topology.get());
         hwloc_obj_t unit = nullptr;
         while ((unit = hwloc_get_next_obj_by_type(topology.get(), HWLOC_OBJ_PU, unit)) != nullptr) {
             if (hwloc_bitmap_isset(allowed, unit->os_index) != 0 &&
                 (!has_mask || in_affinity_mask(mask, unit->os_index))) {
-                candidates.push_back({{unit->os_index, node_of(unit)}, rank_in_core(unit)});
+                cpus.push_back({unit->os_index, node_of(unit), rank_in_core(unit)});
             }
         }
     }
-    if (candidates.empty()) {
+    if (cpus.empty()) {
         // hwloc sees no machine (a container without /sys): the affinity mask is what there is.
         for (unsigned int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
             if (has_mask && in_affinity_mask(mask, cpu)) {
-                candidates.push_back({{cpu, 0}, 0});
+                cpus.push_back({cpu, 0, 0});
             }
         }
     }
-    std::stable_sort(candidates.begin(), candidates.end(),
-                     [](const Candidate& a, const Candidate& b) { return a.rank < b.rank; });
-    std::vector<Cpu> cpus;
-    cpus.reserve(candidates.size() + 1);
-    for (const Candidate& candidate : candidates) {
-        cpus.push_back(candidate.cpu);
-    }
+    std::stable_sort(cpus.begin(), cpus.end(),
+                     [](const Cpu& a, const Cpu& b) { return a.thread < b.thread; });
     if (cpus.empty()) {
         cpus.push_back({});
     }
+    return cpus;
+}
+
+std::optional<unsigned int> node_of_memory(const void* address) {
+    const Topology topology = load_topology();
+    if (topology == nullptr) {
+        return std::nullopt;
+    }
+    const std::unique_ptr<hwloc_bitmap_s, decltype(&hwloc_bitmap_free)> nodes(hwloc_bitmap_alloc(),
+                                                                              hwloc_bitmap_free);
+    if (hwloc_get_area_memlocation(topology.get(), address, 1, nodes.get(),
+                                   HWLOC_MEMBIND_BYNODESET) != 0 ||
+        hwloc_bitmap_weight(nodes.get()) != 1) {
+        return std::nullopt;
+    }
+    return static_cast<unsigned int>(hwloc_bitmap_first(nodes.get()));
+}
+
+std::vector<Cpu> nearest_first(std::vector<Cpu> cpus, unsigned int node) {
+    std::stable_sort(cpus.begin(), cpus.end(), [node](const Cpu& a, const Cpu& b) {
+        return a.thread != b.thread ? a.thread < b.thread : a.node == node && b.node != node;
+    });
     return cpus;
 }
 

@@ -31,7 +31,7 @@ void check_recording_is_long_enough(const Source& source, const WelchParameters&
 
 void choose_workers(Preparation& run) {
     run.usable_cpus = usable_cpus();
-    run.worker_cpus = run.read_worker_cpus();
+    run.worker_cpus = run.read_worker_cpus();  // refuses CPUs that are not there
     const auto cpus = static_cast<uint32_t>(run.usable_cpus.size());
     run.workers = run.options.workers.value_or(WorkerRange{cpus, cpus});
     check_worker_limits(run.workers.most, run.options.notify);
@@ -49,6 +49,11 @@ void plan_work(Preparation& run) {
         request.given_ring_frames = run.ring->slot_count();
     }
     run.plan = plan_blocks(run.stream, run.options.welch, request);
+}
+
+void place_workers(Preparation& run) {
+    run.ring_node = node_of_memory(run.ring->frame(0).data());
+    run.worker_cpus = run.read_worker_cpus();
 }
 
 void make_plans(Preparation& run) {
@@ -132,7 +137,8 @@ std::vector<Cpu> Preparation::read_worker_cpus() const {
     if (options.pin != "auto") {
         return parse_cpu_list(options.pin, echelle::usable_cpus());
     }
-    return echelle::usable_cpus();
+    std::vector<Cpu> cpus = echelle::usable_cpus();
+    return ring_node ? nearest_first(std::move(cpus), *ring_node) : cpus;
 }
 
 std::unique_ptr<Preparation> prepare(const Options& options) {
@@ -152,6 +158,7 @@ std::unique_ptr<Preparation> prepare(const Options& options) {
     if (!run->ring) {
         run->ring = Ring::anonymous(run->stream, run->plan.ring_frames);
     }
+    place_workers(*run);
     make_ledger(*run);
     make_plans(*run);  // may take a minute: after everything that can be refused at once
     take_instance_name(*run);

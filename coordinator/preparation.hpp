@@ -28,7 +28,8 @@ struct Preparation {
 
     // How many CPUs workers may use.
     uint32_t cpus_for_workers() const;
-    // The CPUs as they are now: they may have changed since the start.
+    // The CPUs as they are now (they may have changed since the start), in the order in which
+    // workers take them: the ring's node first.
     std::vector<Cpu> read_worker_cpus() const;
 
     const Options& options;
@@ -39,7 +40,8 @@ struct Preparation {
     OverrunPolicy policy = OverrunPolicy::drop;
     uint64_t frames_per_integration = 0;
     std::vector<Cpu> usable_cpus;
-    std::vector<Cpu> worker_cpus;  // empty: workers are not bound
+    std::vector<Cpu> worker_cpus;           // empty: workers are not bound
+    std::optional<unsigned int> ring_node;  // where the ring's memory is, when the system tells
     WorkerRange workers;
     BlockPlan plan;
     std::optional<FftPlans> plans;

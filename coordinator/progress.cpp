@@ -29,10 +29,11 @@ void Progress::update(const RunFacts& facts) {
     const uint64_t done = figures.books.frames.done;
     const double frames_per_s =
         static_cast<double>(done - last_done_) * 1e9 / static_cast<double>(interval_ns);
+    const uint32_t alive = facts.supervisor->alive();
     std::fprintf(
-        stderr, "%s%.0f frames/s, %.2f x real time, %u workers, ring %.0f %% full, %lu dropped%s",
+        stderr, "%s%.0f frames/s, %.2f x real time, %u worker%s, ring %.0f %% full, %lu dropped%s",
         is_terminal_ ? "\r\033[K" : "", frames_per_s,
-        frames_per_s * facts.stream.frame_period_ns() / 1e9, facts.supervisor->alive(),
+        frames_per_s * facts.stream.frame_period_ns() / 1e9, alive, alive == 1 ? "" : "s",
         100.0 * figures.ring_fill, figures.books.frames.dropped_in_all(), is_terminal_ ? "" : "\n");
     line_is_open_ = is_terminal_;
     last_ns_ = now_ns;

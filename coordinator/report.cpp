@@ -306,7 +306,8 @@ std::string final_table(const RunFacts& facts) {
     const double budget_us = facts.options->budget_us;
     std::string table = "echelle: " + std::to_string(geometry.channels) + " channels x " +
                         std::to_string(geometry.samples) + " samples, " +
-                        std::to_string(facts.supervisor->wanted()) + " workers, " +
+                        std::to_string(facts.supervisor->wanted()) +
+                        (facts.supervisor->wanted() == 1 ? " worker, " : " workers, ") +
                         facts.source_description + "\n";
     add_row(table, "frames in", "%lu", books.frames.in);
     add_row(table, "frames done", "%lu", books.frames.done);
@@ -321,6 +322,10 @@ std::string final_table(const RunFacts& facts) {
             books.latency.percentile_us(0.99), books.latency.percentile_us(0.999),
             books.latency.max_us());
     add_row(table, "real-time factor", "%.3f", figures.realtime_factor);
+    if (books.frames.done == 0) {
+        add_row(table, "budget", "%s", "not measured: no frame was done");
+        return table;
+    }
     const uint32_t parallel = std::max(1U, std::min(facts.supervisor->wanted(), facts.cpus));
     const double share_us = figures.core_us / parallel;
     add_row(table, "budget",

@@ -118,12 +118,17 @@ class Conductor {
         control_ = std::make_unique<Control>(context_, endpoint);
         wakeups_ =
             make_wakeups(run_.options.notify, *run_.ledger, run_.instance->wakeup_endpoints());
+        // Made (and bound) before there are workers: a thousand that find nobody listening try
+        // again every few milliseconds, and leave no time for each other's start.
+        tokens_ = wakeups_->token_sender();
+        notices_ = wakeups_->notice_receiver();
         integrator_ = std::make_unique<Integrator>(run_.stream, run_.options.welch,
                                                    run_.frames_per_integration, sinks);
         make_ingest();
         make_collector();
-        start_workers();
         fill_facts();
+        start_workers();
+        begin();
         answer_commands();
         scaling_ =
             std::make_unique<WorkerScaling>(run_.workers, *run_.ring, *run_.ledger, *supervisor_);
@@ -183,6 +188,7 @@ class Conductor {
         setup.work_was_requeued = [this] { ingest_->wake_workers_soon(); };
         setup.warn = warn;
         supervisor_ = std::make_unique<Supervisor>(std::move(setup), run_.workers.least);
+        facts_.supervisor = supervisor_.get();
         const int64_t deadline =
             monotonic_ns() + patience_at_start_ns + run_.workers.least * patience_for_worker_ns;
         while (!workers_are_ready()) {
@@ -236,8 +242,11 @@ class Conductor {
         facts_.ring = &*run_.ring;
         facts_.ledger = &*run_.ledger;
         facts_.accounts = &accounts_;
-        facts_.supervisor = supervisor_.get();
         facts_.instance_name = run_.instance->name();
+        facts_.started_ns = monotonic_ns();  // of a run that fails before it begins
+    }
+
+    void begin() {
         facts_.started_ns = monotonic_ns();
         if (run_.ring_is_outside) {
             run_.ring->begin_reading(first_position_);
@@ -259,8 +268,7 @@ class Conductor {
 
     void collect() {
         try {
-            const auto notices = wakeups_->notice_receiver();
-            collector_->run(*notices);
+            collector_->run(*notices_);
         } catch (const std::exception& error) {
             fail(error.what());
         }
@@ -270,8 +278,7 @@ class Conductor {
 
     void ingest() {
         try {
-            const auto tokens = wakeups_->token_sender();
-            ingest_->run(*tokens);
+            ingest_->run(*tokens_);
         } catch (const std::exception& error) {
             fail(error.what());
         }
@@ -514,6 +521,8 @@ class Conductor {
     Doorbell doorbell_;
     zmq::context_t context_{1};
     std::unique_ptr<Wakeups> wakeups_;
+    std::unique_ptr<TokenSender> tokens_;      // the ingest thread's, once that is started
+    std::unique_ptr<NoticeReceiver> notices_;  // the collector thread's
     std::unique_ptr<Control> control_;
     std::unique_ptr<RecordingSink> recording_;
     Accounts accounts_;

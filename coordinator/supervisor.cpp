@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <map>
 
 #include <sys/epoll.h>
 #include <sys/syscall.h>
@@ -101,22 +102,23 @@ void Supervisor::watch(int fd, uint64_t key) {
 
 // The first of those CPUs, in the order given, that have the fewest workers.
 std::optional<Cpu> Supervisor::least_used_cpu() const {
-    std::optional<Cpu> best;
-    long fewest = 0;
-    for (const Cpu& cpu : setup_.cpus) {
-        const long used = std::count_if(slots_.begin(), slots_.end(), [&](const Slot& slot) {
-            return is_alive(slot) && slot.cpu && slot.cpu->number == cpu.number;
-        });
-        if (!best || used < fewest) {
-            best = cpu;
-            fewest = used;
+    if (setup_.cpus.empty()) {
+        return std::nullopt;
+    }
+    std::map<unsigned int, uint32_t> workers_on;
+    for (const Slot& slot : slots_) {
+        if (slot.cpu && is_alive(slot)) {
+            workers_on[slot.cpu->number] += 1;
         }
     }
-    return best;
+    return *std::min_element(setup_.cpus.begin(), setup_.cpus.end(),
+                             [&workers_on](const Cpu& a, const Cpu& b) {
+                                 return workers_on[a.number] < workers_on[b.number];
+                             });
 }
 
 void Supervisor::spawn(Slot& slot) {
-    if (!nursery_alive_) {
+    if (!nursery_alive_ || monotonic_ns() < nursery_busy_until_ns_) {
         slot.state = WorkerState::waiting_to_respawn;
         return;
     }
@@ -141,7 +143,7 @@ void Supervisor::spawn(Slot& slot) {
         case Nursery::Request::busy:
             // Its life has not begun: the next attempt has another incarnation.
             slot.state = WorkerState::waiting_to_respawn;
-            slot.respawn_at_ns = slot.spawned_ns + busy_nursery_pause_ns;
+            nursery_busy_until_ns_ = slot.spawned_ns + busy_nursery_pause_ns;
             break;
         case Nursery::Request::gone:
             nursery_died();

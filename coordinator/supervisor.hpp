@@ -150,7 +150,8 @@ class Supervisor {
     LeaseWatch leases_;
     int64_t started_ns_;
     int64_t leases_looked_ns_ = 0;
-    int64_t nursery_retry_ns_ = 0;  // when to try to replace a dead nursery
+    int64_t nursery_retry_ns_ = 0;       // when to try to replace a dead nursery
+    int64_t nursery_busy_until_ns_ = 0;  // its socket was full: when to ask again
     int64_t nursery_made_ns_ = 0;
     uint32_t nursery_quick_deaths_ = 0;  // in a row
     uint32_t nursery_restarts_ = 0;

@@ -202,6 +202,7 @@ void run_worker(const WorkerSetup& setup, const WorkerIdentity& identity) {
     // Bound before anything is allocated or any ZeroMQ thread is made: memory is then near, and
     // the IO thread inherits the CPU.
     ECHELLE_FAULT_INCARNATION(identity.incarnation);
+    ECHELLE_FAULT_POINT("worker.starting");
     WorkerRecord& record = setup.ledger->worker(identity.id);
     const auto bound = identity.cpu ? bind_this_thread(*identity.cpu) : std::nullopt;
     record.cpu.store(bound ? *bound + 1 : 0, std::memory_order_relaxed);

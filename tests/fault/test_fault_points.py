@@ -88,6 +88,22 @@ def test_the_coordinator_may_die_while_it_recovers(place):
     place.nothing_is_left(10)
 
 
+def test_workers_that_never_start_end_the_run_in_words(place):
+    report_path = place.output / "report.json"
+    place.environment = dict(place.environment, ECHELLE_FAULT="worker.starting=kill-always")
+    run = place.coordinator("--workers", 1, "--report", report_path, *OPTIONS[:-2])
+    finished = run.finish(30)
+    assert finished.code == 1
+    assert finished.err.splitlines()[-1] == (
+        "echelle-coordinator: failed: the workers did not start in time; see the messages above")
+    assert "worker 0 ended (killed by signal 9 (SIGKILL))" in finished.err
+    report = read_report(report_path)
+    check_books(report)
+    deaths = len(report["recoveries"])
+    assert 5 <= deaths <= 20, f"{deaths} deaths in ten seconds: the pause between them grows"
+    place.nothing_is_left(10)
+
+
 def packets(data):
     position = 0
     while position < len(data):

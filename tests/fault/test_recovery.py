@@ -137,8 +137,9 @@ def test_pausing_a_live_source_drops_frames_as_paused_and_resuming_goes_on(place
 
 
 def test_many_workers_start_work_and_stop(place, report_figure):
-    """1,000 with ECHELLE_LONG_TESTS=1, else 100: they share the CPUs."""
-    count = 1000 if os.environ.get("ECHELLE_LONG_TESTS") == "1" else 100
+    """They share the CPUs. 1,000 with ECHELLE_LONG_TESTS=1; otherwise more than the nursery's
+    socket holds requests for, which once stood still."""
+    count = 1000 if os.environ.get("ECHELLE_LONG_TESTS") == "1" else 320
     report_path = place.output / "report.json"
     began = time.monotonic()
     run = place.coordinator("--source", "sim:?channels=4&samples=2048&rate=1e6", "--workers", count,

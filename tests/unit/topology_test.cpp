@@ -52,6 +52,25 @@ TEST(UsableCpus, FollowANarrowerMask) {
     }).join();
 }
 
+TEST(NearestFirst, PutsTheNodesCpusFirstButNoHardwareThreadBeforeACore) {
+    // Two nodes of two cores of two hardware threads, as usable_cpus() orders them.
+    const std::vector<Cpu> cpus{{0, 0, 0}, {1, 0, 0}, {2, 1, 0}, {3, 1, 0},
+                                {4, 0, 1}, {5, 0, 1}, {6, 1, 1}, {7, 1, 1}};
+    EXPECT_EQ(numbers(nearest_first(cpus, 1)), (std::vector<unsigned int>{2, 3, 0, 1, 6, 7, 4, 5}));
+    EXPECT_EQ(numbers(nearest_first(cpus, 0)), numbers(cpus));
+    EXPECT_EQ(numbers(nearest_first(cpus, 9)), numbers(cpus));
+}
+
+TEST(NodeOfMemory, IsOneOfTheNodesThatTheKernelLists) {
+    const std::string touched(8192, 'x');
+    const auto node = node_of_memory(touched.data());
+    if (!node) {
+        GTEST_SKIP() << "this system does not tell where memory lies";
+    }
+    EXPECT_TRUE(std::ifstream("/sys/devices/system/node/node" + std::to_string(*node) + "/cpulist"))
+        << *node;
+}
+
 // Package and core as the kernel numbers them.
 std::optional<std::pair<int, int>> core_of(unsigned int cpu) {
     const std::string folder = "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/";
