@@ -19,7 +19,7 @@ ChannelSumming::ChannelSumming(const Stream& stream, uint64_t max_segments)
       low_(stream.over_range_low),
       high_(stream.over_range_high),
       at_begin_(max_segments),
-      at_end_(max_segments) {}
+      means_(max_segments) {}
 
 RunSums ChannelSumming::sum(const SampleRows& rows, uint32_t channel, uint64_t begin, uint64_t end,
                             bool statistics) const {
@@ -37,33 +37,30 @@ RunSums ChannelSumming::sum(const SampleRows& rows, uint32_t channel, uint64_t b
     return total;
 }
 
+// From one place where a segment begins or ends to the next.
 RunSums ChannelSumming::measure(const SampleRows& rows, const BlockSpan& span, uint32_t channel,
                                 bool segment_sums) {
     RunSums own;
-    if (!segment_sums || span.segments == 0) {
-        return sum(rows, channel, span.own_begin, span.end, true);
-    }
-    nperseg_ = span.nperseg;
+    const uint64_t segments = segment_sums ? span.segments : 0;
     Prefix prefix{0, 0};
     uint64_t begun = 0;
     uint64_t ended = 0;
-    uint64_t position = span.begin();
-    for (;;) {
-        // Where the next piece ends: at a segment's begin or end, where the block's own samples
-        // begin, or at the very end.
+    uint64_t position = segments > 0 ? span.first_segment : span.own_begin;
+    while (true) {
         uint64_t stop = position < span.own_begin ? span.own_begin : span.end;
-        if (begun < span.segments) {
+        if (begun < segments) {
             if (span.segment_begin(begun) == position) {
                 at_begin_[begun++] = prefix;
             }
-            stop = begun < span.segments ? std::min(stop, span.segment_begin(begun)) : stop;
+            stop = begun < segments ? std::min(stop, span.segment_begin(begun)) : stop;
         }
-        if (ended < span.segments) {
+        if (ended < segments) {
             if (span.segment_begin(ended) + span.nperseg == position) {
-                at_end_[ended++] = prefix;
+                set_mean(ended, prefix, span.nperseg);
+                ++ended;
             }
-            stop = ended < span.segments ? std::min(stop, span.segment_begin(ended) + span.nperseg)
-                                         : stop;
+            stop =
+                ended < segments ? std::min(stop, span.segment_begin(ended) + span.nperseg) : stop;
         }
         if (position == span.end) {
             return own;
@@ -79,12 +76,12 @@ RunSums ChannelSumming::measure(const SampleRows& rows, const BlockSpan& span, u
     }
 }
 
-SegmentMean ChannelSumming::segment_mean_re(uint64_t segment) const {
-    return SegmentMean::of(at_end_[segment].re - at_begin_[segment].re, nperseg_);
-}
-
-SegmentMean ChannelSumming::segment_mean_im(uint64_t segment) const {
-    return SegmentMean::of(at_end_[segment].im - at_begin_[segment].im, nperseg_);
+void ChannelSumming::set_mean(uint64_t segment, Prefix at_end, uint32_t nperseg) {
+    const Prefix begin = at_begin_[segment];
+    means_[segment].re = SegmentMean::of(at_end.re - begin.re, nperseg);
+    if (is_complex_) {
+        means_[segment].im = SegmentMean::of(at_end.im - begin.im, nperseg);
+    }
 }
 
 }  // namespace echelle

@@ -1,5 +1,5 @@
 // One pass over a channel's samples before its transforms: the statistics of the block's own
-// samples and, for the detrending, the exact sum of every segment.
+// samples and, for the detrending, the mean of every segment from exact sums.
 #pragma once
 
 #include <cstddef>
@@ -35,8 +35,8 @@ class ChannelSumming {
     RunSums measure(const SampleRows& rows, const BlockSpan& span, uint32_t channel,
                     bool segment_sums);
 
-    SegmentMean segment_mean_re(uint64_t segment) const;
-    SegmentMean segment_mean_im(uint64_t segment) const;
+    SegmentMean segment_mean_re(uint64_t segment) const { return means_[segment].re; }
+    SegmentMean segment_mean_im(uint64_t segment) const { return means_[segment].im; }
 
   private:
     // Sums over the samples from the first segment's first one up to where a segment begins or
@@ -46,15 +46,20 @@ class ChannelSumming {
         int64_t im;
     };
 
+    struct Means {
+        SegmentMean re;
+        SegmentMean im;
+    };
+
     RunSums sum(const SampleRows& rows, uint32_t channel, uint64_t begin, uint64_t end,
                 bool statistics) const;
+    void set_mean(uint64_t segment, Prefix at_end, uint32_t nperseg);
 
     bool is_complex_;
     int16_t low_;
     int16_t high_;
-    uint32_t nperseg_ = 0;
     AlignedArray<Prefix> at_begin_;
-    AlignedArray<Prefix> at_end_;
+    AlignedArray<Means> means_;
 };
 
 }  // namespace echelle

@@ -54,10 +54,10 @@ RunSums sum_complex(const int16_t* samples, size_t count);
 RunSums statistics_real(const int16_t* samples, size_t count, int16_t low, int16_t high);
 RunSums statistics_complex(const int16_t* samples, size_t count, int16_t low, int16_t high);
 
-// With Z the transform of a + ib: power[2k] and power[2k + 1] take 4 |A[k]|^2 and 4 |B[k]|^2 for
-// k = 0 .. nperseg / 2, added to what is there or where larger. `power` holds
-// 2 * (nperseg / 2 + 1) values. A and B are separated before they are squared: the difference of
-// powers would lose the weaker channel under the stronger one's rounding.
+// With Z the transform of a + ib, and z[nperseg] repeating z[0]: power[2k] and power[2k + 1] take 4
+// |A[k]|^2 and 4 |B[k]|^2 for k = 0 .. nperseg / 2, added to what is there or where larger. `power`
+// holds 2 * (nperseg / 2 + 1) values. A and B are separated before they are squared: the difference
+// of powers would lose the weaker channel under the stronger one's rounding.
 void add_pair_power(const std::complex<float>* z, uint32_t nperseg, float* power);
 void max_pair_power(const std::complex<float>* z, uint32_t nperseg, float* power);
 // power[k] takes |z[k]|^2, k = 0 .. count - 1.

@@ -7,6 +7,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "worker/sample_kernels.cpp"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
@@ -103,7 +104,20 @@ struct Drain {
     RunSums sums;
 };
 
-// As many whole vectors as there are, kVectorsPerDrain at most.
+// Samples out of range among `whole` values, a multiple of the vector's length.
+template <bool kComplex>
+HWY_INLINE uint64_t count_over_range(const int16_t* samples, size_t whole, SampleVector low,
+                                     SampleVector high) {
+    const Samples d;
+    WordVector over = hn::Zero(Words());
+    for (size_t i = 0; i < whole; i += hn::Lanes(d)) {
+        over = over_range_of<kComplex>(hn::LoadU(d, samples + i), low, high, over);
+    }
+    return static_cast<uint64_t>(total_of(over));
+}
+
+// As many whole vectors as there are, kVectorsPerDrain at most. Hardly any run of samples has one
+// out of range, so that is looked at by the extremes first and counted only where it is so.
 template <bool kComplex, bool kStatistics>
 HWY_INLINE Drain drain(const int16_t* samples, size_t values, int16_t low, int16_t high) {
     const Samples d;
@@ -112,11 +126,10 @@ HWY_INLINE Drain drain(const int16_t* samples, size_t values, int16_t low, int16
     const size_t lanes = hn::Lanes(d);
     const size_t whole = std::min(values / lanes, kVectorsPerDrain) * lanes;
     const Selectors select = selectors_of(kComplex);
-    const SampleVector at_low = hn::Set(d, low);
-    const SampleVector at_high = hn::Set(d, high);
     WordVector re = hn::Zero(words);
     WordVector im = hn::Zero(words);
-    WordVector over = hn::Zero(words);
+    SampleVector lowest = hn::Set(d, 0);
+    SampleVector highest = hn::Set(d, 0);
     auto squares = hn::Zero(totals);
     for (size_t i = 0; i < whole; i += lanes) {
         const SampleVector x = hn::LoadU(d, samples + i);
@@ -126,7 +139,8 @@ HWY_INLINE Drain drain(const int16_t* samples, size_t values, int16_t low, int16
         }
         if constexpr (kStatistics) {
             squares = add_squares(x, squares);
-            over = over_range_of<kComplex>(x, at_low, at_high, over);
+            lowest = hn::Min(lowest, x);
+            highest = hn::Max(highest, x);
         }
     }
     RunSums sums;
@@ -134,7 +148,12 @@ HWY_INLINE Drain drain(const int16_t* samples, size_t values, int16_t low, int16
     sums.sum_im = kComplex ? total_of(im) : 0;
     if constexpr (kStatistics) {
         sums.sum_squares = hn::GetLane(hn::SumOfLanes(totals, squares));
-        sums.over_range = static_cast<uint64_t>(total_of(over));
+        const SampleVector at_low = hn::Set(d, low);
+        const SampleVector at_high = hn::Set(d, high);
+        const auto inside = hn::And(hn::Gt(lowest, at_low), hn::Lt(highest, at_high));
+        if (!hn::AllTrue(d, inside)) {
+            sums.over_range = count_over_range<kComplex>(samples, whole, at_low, at_high);
+        }
     }
     return {whole, sums};
 }
@@ -190,19 +209,39 @@ RunSums statistics_complex(const int16_t* samples, size_t count, int16_t low, in
     return total;
 }
 
-// Eight samples of eight channels: three stages of interleaving, of 16, 32 and 64 bits.
-HWY_INLINE void transpose_8x8(const int16_t* from, size_t from_stride, int16_t* to,
-                              size_t to_stride) {
-    const hn::CappedTag<int16_t, 8> d;
-    const hn::RepartitionToWide<decltype(d)> d32;
+// The transposition's vectors: as many 128-bit blocks as the target has, four at most. Each block
+// holds eight channels of one sample; the next block is eight samples on.
+using Tile = hn::CappedTag<int16_t, 32>;
+constexpr size_t kTileSamples = hn::MaxLanes(Tile());
+
+template <size_t kBlocks>
+HWY_INLINE auto load_blocks(const int16_t* from, size_t block_stride) {
+    if constexpr (kBlocks == 1) {
+        return hn::LoadU(hn::CappedTag<int16_t, 8>(), from);
+    } else {
+        constexpr size_t half = kBlocks / 2;
+        return hn::Combine(hn::CappedTag<int16_t, 8 * kBlocks>(),
+                           load_blocks<half>(from + half * block_stride, block_stride),
+                           load_blocks<half>(from, block_stride));
+    }
+}
+
+// kTileSamples samples of eight channels: three stages of interleaving, of 16, 32 and 64 bits, in
+// each block alike.
+HWY_INLINE void transpose_tile(const int16_t* from, size_t from_stride, int16_t* to,
+                               size_t to_stride) {
+    const Tile d;
+    const hn::RepartitionToWide<Tile> d32;
     const hn::RepartitionToWide<decltype(d32)> d64;
+    constexpr size_t blocks = kTileSamples / 8;
+    const size_t block_stride = 8 * from_stride;
     hn::Vec<decltype(d64)> quarters[8];
     for (size_t half = 0; half < 2; ++half) {
         const int16_t* row = from + 4 * half * from_stride;
-        const auto r0 = hn::LoadU(d, row);
-        const auto r1 = hn::LoadU(d, row + from_stride);
-        const auto r2 = hn::LoadU(d, row + 2 * from_stride);
-        const auto r3 = hn::LoadU(d, row + 3 * from_stride);
+        const auto r0 = load_blocks<blocks>(row, block_stride);
+        const auto r1 = load_blocks<blocks>(row + from_stride, block_stride);
+        const auto r2 = load_blocks<blocks>(row + 2 * from_stride, block_stride);
+        const auto r3 = load_blocks<blocks>(row + 3 * from_stride, block_stride);
         const auto lower01 = hn::BitCast(d32, hn::InterleaveLower(d, r0, r1));
         const auto upper01 = hn::BitCast(d32, hn::InterleaveUpper(d, r0, r1));
         const auto lower23 = hn::BitCast(d32, hn::InterleaveLower(d, r2, r3));
@@ -243,14 +282,26 @@ HWY_INLINE void transpose_4x4(const int16_t* from, size_t from_stride, int16_t* 
     store(hn::InterleaveUpper(d64, upper01, upper23), 3);
 }
 
+// A sample of all channels takes some hundred bytes, so that a page ends, and with it the
+// hardware's prefetching, after a few samples: they are asked for that far ahead.
+constexpr size_t kSamplesAhead = 64;
+
+HWY_INLINE void ask_for_samples(const int16_t* samples, size_t stride, size_t count, bool exist) {
+    for (size_t s = 0; exist && s < count; ++s) {
+        hwy::Prefetch(samples + s * stride);
+    }
+}
+
 void transpose_real(const int16_t* samples, size_t sample_stride, size_t channels, size_t count,
                     int16_t* rows, size_t row_stride) {
     const size_t whole_channels = channels / 8 * 8;
-    const size_t whole_count = count / 8 * 8;
-    for (size_t s = 0; s < whole_count; s += 8) {
+    const size_t whole_count = count / kTileSamples * kTileSamples;
+    for (size_t s = 0; s < whole_count; s += kTileSamples) {
+        const int16_t* const from = samples + s * sample_stride;
+        ask_for_samples(from + kSamplesAhead * sample_stride, sample_stride, kTileSamples,
+                        count - s > kSamplesAhead + kTileSamples);
         for (size_t c = 0; c < whole_channels; c += 8) {
-            transpose_8x8(samples + s * sample_stride + c, sample_stride, rows + c * row_stride + s,
-                          row_stride);
+            transpose_tile(from + c, sample_stride, rows + c * row_stride + s, row_stride);
         }
     }
     scalar::transpose_real(samples + whole_channels, sample_stride, channels - whole_channels,

@@ -22,8 +22,15 @@ struct SampleRows {
     size_t sample_values = 1;             // 1 real, 2 complex
     uint64_t frame_samples = 0;           // positions between breaks
     uint32_t first_channel = 0;           // the channel of row 0
+    uint32_t end_channel = 0;             // past the last one that is wanted
 
     const int16_t* at(uint64_t frame, uint32_t channel, uint64_t offset) const;
+
+    // Asks for samples that will soon be wanted. A channel's row in a frame is a page of its own
+    // (4 KiB for 2048 samples), and the hardware's prefetching ends where a page does: without
+    // this a third of the time goes into waiting for the ring (docs/performance.md). Rows that
+    // were transposed are in the cache already.
+    void prefetch(uint32_t channel, uint64_t begin, uint64_t end) const;
 
     // Calls visit(frame, offset in the frame, samples) for each unbroken run of [begin, end).
     template <class Visit>

@@ -32,7 +32,7 @@ SegmentPower::SegmentPower(const Stream& stream, const WelchParameters& paramete
       is_complex_(stream.geometry.is_complex()),
       window_(parameters.nperseg),
       in_(parameters.nperseg),
-      out_(parameters.nperseg) {
+      out_(size_t{parameters.nperseg} + 1) {
     const std::vector<double> window = parameters.window.coefficients(nperseg_);
     scale_ = scale_of(window, parameters, stream.rate.value());
     std::transform(window.begin(), window.end(), window_.data(),
@@ -68,6 +68,7 @@ void SegmentPower::transform(const SampleRows& rows, TransformChannels channels,
         plans_->real_transform(real_in, out_.data());
     } else {
         plans_->complex_transform(in_.data(), out_.data());
+        out_[nperseg_] = out_[0];  // the transform is periodic: what separates a pair reads both
     }
 }
 

@@ -19,6 +19,7 @@ namespace echelle {
 struct TransformChannels {
     uint32_t channel = 0;
     bool is_pair = false;
+    uint32_t count() const { return is_pair ? 2 : 1; }
 };
 
 class SegmentPower {

@@ -66,6 +66,8 @@ struct WelchEngine::Scratch {
                  BlockReduction reduction, float* const* values, ChannelSums* sums);
     void transform(const SampleRows& rows, const BlockSpan& span, TransformChannels channels,
                    uint64_t segment);
+    void prefetch_next(const SampleRows& rows, const BlockSpan& span, TransformChannels channels,
+                       uint64_t segment, uint32_t ahead) const;
     void mean(const SampleRows& rows, const BlockSpan& span, TransformChannels channels);
     void maximum(const SampleRows& rows, const BlockSpan& span, TransformChannels channels);
     void median(const SampleRows& rows, const BlockSpan& span, TransformChannels channels);
@@ -129,7 +131,7 @@ void WelchEngine::compute(const BlockInput& input, BlockReduction reduction,
             const TransformChannels channels{channel, s.pairs_with_next(channel, group_end)};
             const uint32_t index = channel - input.first_channel;
             s.compute(rows, span, channels, reduction, values.data() + index, sums.data() + index);
-            channel += channels.is_pair ? 2 : 1;
+            channel += channels.count();
         }
     }
 }
@@ -227,7 +229,23 @@ void WelchEngine::Scratch::transform(const SampleRows& rows, const BlockSpan& sp
             second = first_sums.segment_mean_im(segment);
         }
     }
+    // Half before the transform and half after it: more requests at once than the core has room
+    // for would stand in its way.
+    prefetch_next(rows, span, channels, segment, 0);
     segment_power.transform(rows, channels, span.segment_begin(segment), first, second);
+    prefetch_next(rows, span, channels, segment, 1);
+}
+
+// With each segment, its part of the row that is wanted next, `ahead` channels further.
+void WelchEngine::Scratch::prefetch_next(const SampleRows& rows, const BlockSpan& span,
+                                         TransformChannels channels, uint64_t segment,
+                                         uint32_t ahead) const {
+    const uint32_t next = channels.channel + channels.count() + ahead;
+    if (ahead < channels.count() && next < rows.end_channel) {
+        const uint64_t begin = span.segment_begin(segment);
+        const uint64_t end = segment + 1 == span.segments ? span.end : begin + span.hop;
+        rows.prefetch(next, begin, end);
+    }
 }
 
 void WelchEngine::Scratch::mean(const SampleRows& rows, const BlockSpan& span,

@@ -173,7 +173,8 @@ TEST_P(Kernels, StatisticsOfALongRunAtTheRail) {
 
 TEST_P(Kernels, PairPower) {
     for (uint32_t nperseg = 1; nperseg < 140; ++nperseg) {
-        const auto z = random_.complexes(nperseg);
+        auto z = random_.complexes(nperseg + 1);
+        z[nperseg] = z[0];
         const size_t values = size_t{2} * (nperseg / 2 + 1);
         std::vector<float> seen(values + 1, 3.0e6F);
         std::vector<float> expected = seen;
@@ -255,7 +256,7 @@ TEST(ScalarKernels, ByHand) {
               (RunSums{-32766, 32768, 1073741824ULL + 1 + 4 + 1073676289ULL, 2}));
 
     // a = (1, 0), b = (0, 2): Z = (1 + 2i, 1 - 2i); A = (1, 1), B = (2, -2).
-    const Complex z[] = {{1.0F, 2.0F}, {1.0F, -2.0F}};
+    const Complex z[] = {{1.0F, 2.0F}, {1.0F, -2.0F}, {1.0F, 2.0F}};
     float power[] = {100.0F, 100.0F, 0.0F, 0.0F};
     kernels::scalar::add_pair_power(z, 2, power);
     EXPECT_EQ(power[0], 104.0F);
