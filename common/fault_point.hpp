@@ -5,7 +5,7 @@
 // A test says ECHELLE_FAULT="NAME=ACTION[@COUNT]" in the environment: each process that passes the
 // point NAME for the COUNT-th time (1 if absent) does ACTION: `kill` (SIGKILL itself) or `stop`
 // (SIGSTOP itself). A worker does so only in its first life, unless ACTION is `kill-always`. With
-// NAME "worker.block=N", a worker dies whenever it computes block N: a poison block.
+// NAME "worker.block=N", a worker dies of SIGSEGV whenever it computes block N: a poison block.
 #pragma once
 
 #ifdef ECHELLE_FAULT_POINTS

@@ -54,7 +54,9 @@ struct Ledger::Header {
 
 struct Ledger::Entry {
     BlockDescriptor descriptor;
-    std::atomic<uint32_t> deaths{0};  // supervisor only; of the present generation
+    // Supervisor only; of the present generation.
+    std::atomic<uint32_t> deaths{0};
+    std::atomic<uint32_t> kills{0};  // deaths that were forgiven
     DropReason drop_reason = DropReason::none;
 };
 
@@ -124,6 +126,7 @@ uint64_t Ledger::open(const BlockDescriptor& descriptor, std::span<const uint64_
     Entry& target = entry(number);
     target.descriptor = descriptor;
     target.deaths.store(0, std::memory_order_relaxed);
+    target.kills.store(0, std::memory_order_relaxed);
     target.drop_reason = DropReason::none;
     std::copy(positions.begin(), positions.end(),
               positions_ + (number % shape_.capacity) * shape_.most_frames);
@@ -184,14 +187,32 @@ Ledger::Reclaimed Ledger::reclaim(uint16_t owner, uint16_t incarnation) {
             continue;
         }
         const uint32_t deaths = entry(number).deaths.fetch_add(1, std::memory_order_relaxed) + 1;
-        const bool fails = deaths >= deaths_until_failed;
+        const uint32_t kills = entry(number).kills.load(std::memory_order_relaxed);
+        const bool fails = deaths >= deaths_until_failed || deaths + kills >= kills_until_failed;
         const BlockState next = fails ? BlockState::failed : BlockState::ready;
         // The owner is dead and nobody else may touch CLAIMED: the exchange cannot lose.
         const bool changed = exchange(number, held, {generation, next, 0, 0});
         ECHELLE_INVARIANT(changed);
         (fails ? reclaimed.failed : reclaimed.requeued) += 1;
+        if (!fails) {
+            reclaimed.block = number;
+        }
     }
     return reclaimed;
+}
+
+void Ledger::forgive_death(uint64_t number) {
+    if (number < oldest_open() || number >= opened()) {
+        return;  // finished by somebody else meanwhile
+    }
+    uint32_t deaths = entry(number).deaths.load(std::memory_order_relaxed);
+    while (deaths > 0) {
+        if (entry(number).deaths.compare_exchange_weak(deaths, deaths - 1,
+                                                       std::memory_order_relaxed)) {
+            entry(number).kills.fetch_add(1, std::memory_order_relaxed);
+            return;
+        }
+    }
 }
 
 void Ledger::retire(uint64_t number) {

@@ -142,12 +142,17 @@ class Ledger {
 
     // ---- supervisor
     struct Reclaimed {
-        uint32_t requeued = 0;  // CLAIMED -> READY
-        uint32_t failed = 0;    // CLAIMED -> FAILED: the third death on the block
+        uint32_t requeued = 0;          // CLAIMED -> READY
+        uint32_t failed = 0;            // CLAIMED -> FAILED: the third death on the block
+        std::optional<uint64_t> block;  // one that was requeued (a worker holds one at a time)
     };
     // Takes back what the dead incarnation held. It must not be able to write any more.
     Reclaimed reclaim(uint16_t owner, uint16_t incarnation);
+    // The last death on that block turned out to come from outside (somebody's SIGKILL), which says
+    // nothing against the block: it counts no longer among the three, but among ten in all.
+    void forgive_death(uint64_t number);
     static constexpr uint32_t deaths_until_failed = 3;
+    static constexpr uint32_t kills_until_failed = 10;  // the kernel's OOM killer, for one
 
     // ---- collector
     // DONE, DROPPED or FAILED -> FREE, for the oldest open block only.

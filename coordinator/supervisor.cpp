@@ -44,6 +44,24 @@ int64_t pause_before_respawn(uint32_t quick_deaths) {
     return std::min(int64_t{20'000'000} << doublings, longest_pause_ns);
 }
 
+// By a signal that no computation raises by itself. A block is not to blame for it: where workers
+// are killed again and again and CPUs are scarce, the same innocent block meets it three times.
+bool was_killed_from_outside(int wait_status) {
+    if (!WIFSIGNALED(wait_status)) {
+        return false;
+    }
+    switch (WTERMSIG(wait_status)) {
+        case SIGKILL:
+        case SIGTERM:
+        case SIGINT:
+        case SIGHUP:
+        case SIGQUIT:
+            return true;
+        default:
+            return false;
+    }
+}
+
 }  // namespace
 
 std::string_view name_of(WorkerState state) {
@@ -244,6 +262,7 @@ void Supervisor::worker_died(Slot& slot) {
     recovery.detected_us = microseconds(detected_ns - started_ns_);
     recovery.requeued_us = microseconds(requeued_ns - detected_ns);
     recovery.blocks_requeued = reclaimed.requeued;
+    recovery.block = reclaimed.block;
     slot.open_recovery = recoveries_.size();
     causes_wanted_.emplace_back(slot.pid, recoveries_.size());
     recoveries_.push_back(recovery);
@@ -338,6 +357,9 @@ void Supervisor::set_cause(pid_t pid, int wait_status) {
                      [pid](const auto& candidate) { return candidate.first == pid; });
     if (wanted != causes_wanted_.end()) {
         Recovery& recovery = recoveries_[wanted->second];
+        if (recovery.block && recovery.cause == "unknown" && was_killed_from_outside(wait_status)) {
+            setup_.ledger->forgive_death(*recovery.block);
+        }
         recovery.cause = recovery.cause == "unknown" ? cause : recovery.cause;
         setup_.warn("worker " + std::to_string(recovery.worker) + " ended (" + recovery.cause +
                     "); " + std::to_string(recovery.blocks_requeued) +

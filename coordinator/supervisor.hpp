@@ -52,6 +52,7 @@ struct Recovery {
     double requeued_us = 0;
     double respawned_us = 0;  // 0 while it has not been
     uint32_t blocks_requeued = 0;
+    std::optional<uint64_t> block;  // the one that was requeued
 };
 
 class Supervisor {

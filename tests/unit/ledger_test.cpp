@@ -293,6 +293,41 @@ TEST(Ledger, TheThirdDeathOnABlockFailsIt) {
     }
 }
 
+// Kills from outside say nothing against a block, but there is an end to them too.
+TEST(Ledger, GivesUpAForgivenBlockAtTheTenthDeath) {
+    Ledger ledger(shape_of(4));
+    open_block(ledger, 0);
+    for (uint32_t death = 1; death <= Ledger::kills_until_failed; ++death) {
+        const auto lived = static_cast<uint16_t>(death);
+        ASSERT_TRUE(ledger.claim_oldest(worker, lived));
+        const auto reclaimed = ledger.reclaim(worker, lived);
+        if (death == Ledger::kills_until_failed) {
+            EXPECT_EQ(reclaimed.failed, 1U);
+            EXPECT_FALSE(reclaimed.block);
+        } else {
+            EXPECT_EQ(reclaimed.block, std::optional<uint64_t>{0});
+            ledger.forgive_death(0);
+            ledger.forgive_death(0);  // nothing left to forgive
+        }
+    }
+}
+
+TEST(Ledger, ForgivesNothingOfABlockThatIsGone) {
+    Ledger ledger(shape_of(1));
+    open_block(ledger, 0);
+    ledger.finish(*ledger.claim_oldest(worker, life));
+    ledger.retire(0);
+    open_block(ledger, 1);  // in the same entry
+    ASSERT_TRUE(ledger.claim_oldest(worker, 1));
+    ledger.reclaim(worker, 1);
+    ledger.forgive_death(0);
+    ledger.forgive_death(7);  // never opened
+    for (uint16_t death = 2; death <= 3; ++death) {
+        ASSERT_TRUE(ledger.claim_oldest(worker, death));
+        EXPECT_EQ(ledger.reclaim(worker, death).failed, death == 3 ? 1U : 0U);
+    }
+}
+
 TEST(Ledger, TwoDeathsAreForgottenWhenTheBlockIsDone) {
     Ledger ledger(shape_of(1));
     for (int generation = 0; generation < 4; ++generation) {
