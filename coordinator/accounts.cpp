@@ -65,9 +65,19 @@ void Accounts::blocks_made(uint64_t n) {
     now_.blocks.in_flight += n;
 }
 
-void Accounts::block_done(double wall_ns) {
+void HopHistograms::add(const BlockTimes& times) {
+    complete_to_ready.add(times.ready - times.complete);
+    ready_to_claimed.add(times.claimed - times.ready);
+    claimed_to_computed.add(times.computed - times.claimed);
+    computed_to_noticed.add(times.noticed - times.computed);
+    noticed_to_collected.add(times.collected - times.noticed);
+}
+
+void Accounts::block_done(const BlockTimes& times) {
     constexpr double newest_weight = 1.0 / 16;
+    const auto wall_ns = static_cast<double>(times.computed - times.claimed);
     const std::lock_guard lock(mutex_);
+    now_.hops.add(times);
     const double before = now_.mean_block_ns == 0 ? wall_ns : now_.mean_block_ns;
     now_.mean_block_ns = before + newest_weight * (wall_ns - before);
     now_.blocks.done += 1;

@@ -55,6 +55,27 @@ struct SpectraBooks {
     uint64_t crc_errors = 0;
 };
 
+// Where a block's time goes between its last frame and its spectra. Monotonic ns, in this order.
+struct BlockTimes {
+    int64_t complete = 0;   // its last frame was complete in the ring
+    int64_t ready = 0;      // ingest had written it into the ledger
+    int64_t claimed = 0;    // a worker had it
+    int64_t computed = 0;   // its result was written
+    int64_t noticed = 0;    // the collector was awake
+    int64_t collected = 0;  // checked, merged and retired
+};
+
+// One histogram for each step from one of those times to the next.
+struct HopHistograms {
+    LatencyHistogram complete_to_ready;
+    LatencyHistogram ready_to_claimed;
+    LatencyHistogram claimed_to_computed;
+    LatencyHistogram computed_to_noticed;
+    LatencyHistogram noticed_to_collected;
+
+    void add(const BlockTimes& times);
+};
+
 class Accounts {
   public:
     struct Snapshot {
@@ -62,6 +83,7 @@ class Accounts {
         BlockBooks blocks;
         SpectraBooks spectra;
         LatencyHistogram latency;
+        HopHistograms hops;        // of the blocks that are done
         uint64_t over_budget = 0;  // frames whose work took longer than the budget
         int64_t first_frame_ns = 0;
         int64_t last_done_ns = 0;
@@ -77,7 +99,7 @@ class Accounts {
     void blocks_made(uint64_t n);
 
     // ---- collector
-    void block_done(double wall_ns);  // from claim to finish
+    void block_done(const BlockTimes& times);
     void block_dropped();
     void block_failed();
     struct GroupWork {

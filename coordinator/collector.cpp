@@ -21,6 +21,7 @@ void Collector::run(NoticeReceiver& notices) {
     const Ledger& ledger = *setup_.ledger;
     while (!setup_.abort->load(std::memory_order_relaxed)) {
         notices.prepare();
+        awake_ns_ = monotonic_ns();
         const uint32_t collected = collect_what_is_done();
         if (ledger.closed() && ledger.oldest_open() == ledger.opened()) {
             break;
@@ -65,10 +66,9 @@ bool Collector::collect(uint64_t number) {
         if (!setup_.integrator->add(block, result)) {
             lose(FrameDrop::crc_error);
         }
-        const auto wall_ns =
-            static_cast<double>(result.header().done_ns - result.header().claimed_ns);
-        setup_.accounts->block_done(wall_ns);
-        group_work_.work_ns += wall_ns;
+        const BlockTimes times = times_of(block, result.header());
+        setup_.accounts->block_done(times);
+        group_work_.work_ns += static_cast<double>(times.computed - times.claimed);
         group_work_.cpu_ns += static_cast<double>(result.header().cpu_ns);
     } else {
         setup_.integrator->add_missing(block);
@@ -89,6 +89,18 @@ bool Collector::collect(uint64_t number) {
         finish_group(block);
     }
     return true;
+}
+
+BlockTimes Collector::times_of(const BlockDescriptor& block,
+                               const BlockResultHeader& result) const {
+    BlockTimes times;
+    times.complete = block.complete_ns;
+    times.ready = block.opened_ns;
+    times.claimed = result.claimed_ns;
+    times.computed = result.done_ns;
+    times.noticed = std::max(awake_ns_, result.done_ns);  // done while the one before was collected
+    times.collected = monotonic_ns();
+    return times;
 }
 
 void Collector::finish_group(const BlockDescriptor& block) {

@@ -40,10 +40,12 @@ class Collector {
   private:
     uint32_t collect_what_is_done();
     bool collect(uint64_t number);
+    BlockTimes times_of(const BlockDescriptor& block, const BlockResultHeader& result) const;
     void finish_group(const BlockDescriptor& block);
     void release_frames();
 
     Setup setup_;
+    int64_t awake_ns_ = 0;  // when it last began to look at the ledger
     // The group whose blocks are being collected.
     bool group_lost_ = false;
     FrameDrop group_reason_ = FrameDrop::overrun;

@@ -198,6 +198,26 @@ RunFigures figures_of(const RunFacts& facts) {
     return figures;
 }
 
+namespace {
+
+Json percentiles_of(const LatencyHistogram& histogram) {
+    return {{"p50", histogram.percentile_us(0.5)},
+            {"p90", histogram.percentile_us(0.9)},
+            {"p99", histogram.percentile_us(0.99)},
+            {"p999", histogram.percentile_us(0.999)},
+            {"max", histogram.max_us()}};
+}
+
+Json hops_of(const HopHistograms& hops) {
+    return {{"complete_to_ready", percentiles_of(hops.complete_to_ready)},
+            {"ready_to_claimed", percentiles_of(hops.ready_to_claimed)},
+            {"claimed_to_computed", percentiles_of(hops.claimed_to_computed)},
+            {"computed_to_noticed", percentiles_of(hops.computed_to_noticed)},
+            {"noticed_to_collected", percentiles_of(hops.noticed_to_collected)}};
+}
+
+}  // namespace
+
 Json make_report(const RunFacts& facts) {
     const RunFigures figures = figures_of(facts);
     const Accounts::Snapshot& books = figures.books;
@@ -213,12 +233,8 @@ Json make_report(const RunFacts& facts) {
                          {"crc_errors", books.spectra.crc_errors}};
     report["frame_us"] = {{"period", figures.period_us},
                           {"core", figures.core_us},
-                          {"latency",
-                           {{"p50", books.latency.percentile_us(0.5)},
-                            {"p90", books.latency.percentile_us(0.9)},
-                            {"p99", books.latency.percentile_us(0.99)},
-                            {"p999", books.latency.percentile_us(0.999)},
-                            {"max", books.latency.max_us()}}}};
+                          {"latency", percentiles_of(books.latency)}};
+    report["hops_us"] = hops_of(books.hops);
     report["realtime_factor"] = figures.realtime_factor;
     report["ring_fill"] = figures.ring_fill;
     report["budget"] = {{"us", facts.options->budget_us},

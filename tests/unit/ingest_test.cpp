@@ -94,7 +94,7 @@ class IngestTest : public testing::Test {
             if (dropped) {
                 accounts_.block_dropped();
             } else {
-                accounts_.block_done(1e6);
+                accounts_.block_done({});
             }
             ledger_->retire(number);
         }
