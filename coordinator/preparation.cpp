@@ -146,7 +146,7 @@ std::unique_ptr<Preparation> prepare(const Options& options) {
     if (!options.name.empty()) {
         instance_directory(options.name);  // refuses an impossible name before any work is done
     }
-    run->source = open_source(SourceUri::parse(options.source), options.stream);
+    run->source = open_source(options.source, options.stream);
     run->stream = run->source->stream();
     run->policy = options.on_overrun.value_or(run->source->default_policy());
     run->frames_per_integration = options.average.frames_for(run->stream);

@@ -22,6 +22,7 @@ namespace echelle {
 struct RunFacts {
     const Options* options = nullptr;
     Stream stream;
+    const Source* source = nullptr;
     std::string source_description;
     OverrunPolicy policy = OverrunPolicy::drop;
     uint64_t frames_per_integration = 0;

@@ -232,6 +232,7 @@ class Conductor {
     void fill_facts() {
         facts_.options = &run_.options;
         facts_.stream = run_.stream;
+        facts_.source = run_.source.get();
         facts_.source_description = run_.source->describe();
         facts_.policy = run_.policy;
         facts_.frames_per_integration = run_.frames_per_integration;

@@ -1,5 +1,7 @@
 #include "coordinator/sources/raw_source.hpp"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "common/error.hpp"
@@ -16,6 +18,26 @@ struct RawKeys {
     uint64_t offset = 0;
     bool drop_tail = false;
     bool layout_is_default = false;
+    uint64_t block = 0;         // bytes of samples in each block; 0: no blocks
+    uint64_t block_header = 0;  // bytes before each block
+};
+
+struct NamedFormat {
+    std::string_view name;
+    SampleFormat format;
+    ValueCoding little;
+    ValueCoding big;
+};
+
+constexpr std::array formats = {
+    NamedFormat{"i16", SampleFormat::i16, ValueCoding::int16_little, ValueCoding::int16_big},
+    NamedFormat{"ci16", SampleFormat::ci16, ValueCoding::int16_little, ValueCoding::int16_big},
+    NamedFormat{"u16", SampleFormat::i16, ValueCoding::uint16_little, ValueCoding::uint16_big},
+    NamedFormat{"cu16", SampleFormat::ci16, ValueCoding::uint16_little, ValueCoding::uint16_big},
+    NamedFormat{"i8", SampleFormat::i16, ValueCoding::int8, ValueCoding::int8},
+    NamedFormat{"ci8", SampleFormat::ci16, ValueCoding::int8, ValueCoding::int8},
+    NamedFormat{"u8", SampleFormat::i16, ValueCoding::uint8, ValueCoding::uint8},
+    NamedFormat{"cu8", SampleFormat::ci16, ValueCoding::uint8, ValueCoding::uint8},
 };
 
 [[noreturn]] void refuse(const SourceUri& uri, const std::string& why) {
@@ -23,28 +45,48 @@ struct RawKeys {
 }
 
 void take_format(SourceUri& uri, const StreamOptions& options, RawKeys& keys) {
-    keys.geometry.format = options.format.value_or(SampleFormat::i16);
-    const std::optional<std::string> format = uri.take("format");
-    if (format) {
-        if (*format == "i8" || *format == "ci8") {
-            keys.coding = ValueCoding::int8;
-        } else if (*format != "i16" && *format != "ci16") {
-            refuse(uri, "has format=" + *format + ": give i16, ci16, i8 or ci8");
-        }
-        keys.geometry.format = format->starts_with('c') ? SampleFormat::ci16 : SampleFormat::i16;
+    const std::string name = uri.take("format").value_or(
+        std::string(name_of(options.format.value_or(SampleFormat::i16))));
+    const auto* const format =
+        std::find_if(formats.begin(), formats.end(),
+                     [&](const NamedFormat& known) { return known.name == name; });
+    if (format == formats.end()) {
+        refuse(uri, "has format=" + name +
+                        ": give i16, ci16, u16, cu16, i8, ci8, u8 or cu8, or convert the samples "
+                        "to one of them");
     }
+    keys.geometry.format = format->format;
     const std::optional<std::string> endian = uri.take("endian");
-    if (!endian) {
-        return;
-    }
-    if (*endian != "little" && *endian != "big") {
+    if (endian && *endian != "little" && *endian != "big") {
         refuse(uri, "has endian=" + *endian + ": give little or big");
     }
-    if (keys.coding == ValueCoding::int8) {
+    if (endian && is_8_bit(format->little)) {
         refuse(uri,
                "has endian=" + *endian + ", but 8-bit samples have no byte order: leave it out");
     }
-    keys.coding = *endian == "big" ? ValueCoding::int16_big : ValueCoding::int16_little;
+    keys.coding = endian == "big" ? format->big : format->little;
+}
+
+void take_blocks(SourceUri& uri, RawKeys& keys) {
+    const std::optional<uint64_t> block = uri.take_unsigned("block");
+    const std::optional<uint64_t> header = uri.take_unsigned("block-header");
+    if (!block && !header) {
+        return;
+    }
+    constexpr uint64_t most_bytes = uint64_t{1} << 40;
+    const uint64_t unit = file_sample_bytes(keys.geometry, keys.coding);
+    if (!block || !header || *block == 0 || *block % unit != 0 || *block > most_bytes ||
+        *header > most_bytes) {
+        refuse(uri,
+               "has block= or block-header= alone, or unusable ones: give both, in bytes, the "
+               "samples in a block being a multiple of " +
+                   std::to_string(unit));
+    }
+    if (keys.geometry.layout != Layout::sample_major) {
+        refuse(uri, "has block= with channel-major samples: only sample-major ones may have it");
+    }
+    keys.block = *block;
+    keys.block_header = *header;
 }
 
 RawKeys take_keys(SourceUri& uri, const StreamOptions& options) {
@@ -52,15 +94,21 @@ RawKeys take_keys(SourceUri& uri, const StreamOptions& options) {
     take_format(uri, options, keys);
     const std::optional<uint32_t> channels_key = take_count(uri, "channels");
     const std::optional<uint32_t> channels = channels_key ? channels_key : options.channels;
-    const std::optional<Rational> rate_key = take_rate(uri);
-    const std::optional<Rational> rate = rate_key ? rate_key : options.rate;
+    const RecordingKeys common = take_recording_keys(uri);
+    const std::optional<Rational> rate = common.rate ? common.rate : options.rate;
     const std::optional<std::string> layout_key = uri.take("layout");
     const std::optional<Layout> layout =
         layout_key ? std::optional(parse_layout(*layout_key)) : options.layout;
+    keys.geometry.channels = channels.value_or(1);
     keys.geometry.samples =
-        take_count(uri, "samples").value_or(options.samples.value_or(keys.geometry.samples));
+        common.samples.value_or(options.samples.value_or(keys.geometry.samples));
+    // Not FrameGeometry's default: what writes headerless files writes interleaved samples.
+    keys.geometry.layout = layout.value_or(Layout::sample_major);
+    keys.layout_is_default = !layout && keys.geometry.channels > 1;
+    keys.geometry.validate();
     keys.offset = uri.take_unsigned("offset").value_or(0);
     keys.drop_tail = take_drop_tail(uri);
+    take_blocks(uri, keys);
     uri.refuse_unknown_keys();
     if (uri.path().empty()) {
         refuse(uri, "names no file: write it like raw:capture.bin?channels=2&rate=48000");
@@ -71,74 +119,89 @@ RawKeys take_keys(SourceUri& uri, const StreamOptions& options) {
     if (!rate) {
         refuse(uri, "does not say its sample rate: give --rate or the key rate=, in Hz");
     }
-    keys.geometry.channels = *channels;
     keys.rate = *rate;
-    // Not FrameGeometry's default: what writes headerless files writes interleaved samples.
-    keys.geometry.layout = layout.value_or(Layout::sample_major);
-    keys.layout_is_default = !layout && keys.geometry.channels > 1;
-    keys.geometry.validate();
     return keys;
 }
 
-class RawSource : public Source {
-  public:
-    RawSource(Recording recording, std::string description)
-        : recording_(std::move(recording)), description_(std::move(description)) {}
-
-    Stream stream() const override { return recording_.stream; }
-    std::optional<uint64_t> total_samples() const override { return recording_.total_samples(); }
-    OverrunPolicy default_policy() const override { return OverrunPolicy::block; }
-    std::string describe() const override { return description_; }
-    void run(RingWriter& writer, OverrunPolicy policy, const std::atomic<bool>& stop) override {
-        recording_.play(writer, policy, stop);
+SamplePiece piece_of(const RawKeys& keys, uint64_t samples) {
+    SamplePiece piece;
+    piece.offset = keys.offset + keys.block_header;
+    piece.samples = samples;
+    if (keys.block > 0) {
+        piece.block_samples = keys.block / file_sample_bytes(keys.geometry, keys.coding);
+        piece.between_blocks = keys.block_header;
+    } else if (keys.geometry.layout == Layout::channel_major) {
+        piece.block_samples = std::min<uint64_t>(samples, keys.geometry.samples);
     }
+    return piece;
+}
 
-  private:
-    Recording recording_;
-    std::string description_;
-};
+// Bytes of samples among `bytes` of the file, block headers left out.
+uint64_t sample_bytes(const RawKeys& keys, uint64_t bytes) {
+    if (keys.block == 0) {
+        return bytes;
+    }
+    const uint64_t stride = keys.block + keys.block_header;
+    const uint64_t rest = bytes % stride;
+    return bytes / stride * keys.block + rest - std::min(rest, keys.block_header);
+}
 
-std::string description_of(const Recording& recording, const RawKeys& keys, uint64_t dropped) {
-    return "raw file '" + recording.file.path() + "': " + text_of(recording.stream) +
-           (keys.layout_is_default ? " (sample-major assumed)" : "") + ", " +
-           std::string(name_of(keys.coding)) + " values, " +
-           std::to_string(recording.total_samples()) + " samples per channel" +
-           (keys.offset > 0 ? " from byte " + std::to_string(keys.offset) : "") +
-           (dropped > 0 ? ", last " + std::to_string(dropped) + " bytes dropped (tail=drop)" : "");
+std::vector<std::string> remarks_of(const RawKeys& keys, uint64_t dropped) {
+    std::vector<std::string> remarks;
+    if (keys.layout_is_default) {
+        remarks.emplace_back("sample-major assumed");
+    }
+    if (keys.offset > 0) {
+        remarks.push_back("from byte " + std::to_string(keys.offset));
+    }
+    if (keys.block > 0) {
+        remarks.push_back(std::to_string(keys.block_header) +
+                          " header bytes left out before each " + std::to_string(keys.block));
+    }
+    if (dropped > 0) {
+        remarks.push_back("last " + std::to_string(dropped) + " bytes dropped (tail=drop)");
+    }
+    return remarks;
+}
+
+void check_size(const RegularFile& file, const RawKeys& keys) {
+    if (file.size() == 0) {
+        throw UsageError("'" + file.path() + "' is empty: give a file with data");
+    }
+    if (keys.offset >= file.size()) {
+        throw UsageError("offset=" + std::to_string(keys.offset) + " lies beyond the " +
+                         std::to_string(file.size()) + " bytes of '" + file.path() +
+                         "': give a smaller one");
+    }
 }
 
 }  // namespace
 
 std::unique_ptr<Source> open_raw_source(SourceUri uri, const StreamOptions& options) {
     const RawKeys keys = take_keys(uri, options);
-    Recording recording{RegularFile(uri.path()), keys.coding, {}, {}};
-    recording.stream.geometry = keys.geometry;
-    recording.stream.rate = keys.rate;
-    if (keys.coding == ValueCoding::int8) {
-        recording.stream.over_range_low = INT8_MIN;
-        recording.stream.over_range_high = INT8_MAX;
-    }
-    const uint64_t size = recording.file.size();
-    if (size == 0) {
-        throw UsageError("'" + uri.path() + "' is empty: give a file with data");
-    }
-    if (keys.offset >= size) {
-        throw UsageError("offset=" + std::to_string(keys.offset) + " lies beyond the " +
-                         std::to_string(size) + " bytes of '" + uri.path() +
-                         "': give a smaller one");
-    }
-    const uint64_t bytes = size - keys.offset;
+    RegularFile file(uri.path());
+    check_size(file, keys);
+    const uint64_t bytes = sample_bytes(keys, file.size() - keys.offset);
     const uint64_t samples =
-        whole_samples(uri.path(), bytes, keys.geometry, keys.coding, keys.drop_tail);
+        whole_samples(file.path(), bytes, keys.geometry, keys.coding, keys.drop_tail);
     if (samples == 0) {
-        throw UsageError("'" + uri.path() + "' holds " + std::to_string(bytes) +
+        throw UsageError("'" + file.path() + "' holds " + std::to_string(bytes) +
                          " bytes of samples, less than one sample of all channels: check channels "
                          "and format");
     }
-    recording.pieces = {{keys.offset, samples, false, 0}};
-    const uint64_t dropped = bytes - samples * file_sample_bytes(keys.geometry, keys.coding);
-    std::string description = description_of(recording, keys, dropped);
-    return std::make_unique<RawSource>(std::move(recording), std::move(description));
+    Recording recording;
+    recording.stream.geometry = keys.geometry;
+    recording.stream.rate = keys.rate;
+    set_over_range(recording.stream, keys.coding);
+    recording.pieces = {piece_of(keys, samples)};
+    recording.name = "raw file '" + file.path() + "'";
+    recording.coding = name_of(keys.coding);
+    recording.remarks =
+        remarks_of(keys, bytes - samples * file_sample_bytes(keys.geometry, keys.coding));
+    const bool in_rows = keys.geometry.layout == Layout::channel_major;
+    recording.store = std::make_unique<FileStore>(std::move(file), keys.geometry, keys.coding,
+                                                  in_rows ? 1 : keys.geometry.channels);
+    return source_of(std::move(recording));
 }
 
 }  // namespace echelle

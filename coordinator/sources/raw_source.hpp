@@ -1,4 +1,4 @@
-// raw:PATH?channels=&rate=&format=&layout=&samples=&endian=&offset=&tail=drop
+// raw:PATH?channels=&rate=&format=&layout=&samples=&endian=&offset=&tail=drop&block=&block-header=
 //
 // A file of nothing but samples. docs/sources.md describes the keys.
 #pragma once

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
-#include "common/error.hpp"
+#include <nlohmann/json.hpp>
+
+#include "coordinator/sources/stream_options.hpp"
 
 namespace echelle {
 namespace {
 
+constexpr size_t most_listed_gaps = 1000;
 constexpr int64_t wait_slice_ns = 100'000'000;
 
 // False when `stop` came first. A producer whose frames may be dropped does not ask for room.
@@ -32,18 +36,9 @@ class PlayPosition {
     // Copies what still fits of the present piece behind the `filled` samples that `frame` has;
     // returns how many samples it now has.
     uint32_t fill(std::span<int16_t> frame, uint32_t filled) {
-        const FrameGeometry& geometry = recording_.stream.geometry;
-        const uint64_t offset =
-            piece().offset + done_ * file_sample_bytes(geometry, recording_.coding);
-        const auto count = static_cast<uint32_t>(
-            std::min<uint64_t>(geometry.samples - filled, piece().samples - done_));
-        if (geometry.layout == Layout::sample_major || count == geometry.samples) {
-            const size_t row = size_t{geometry.channels} * geometry.values_per_sample();
-            read_values(recording_.file, offset, recording_.coding,
-                        frame.subspan(filled * row, count * row));
-        } else {
-            fill_rows(frame, filled, offset, count);
-        }
+        const auto count = static_cast<uint32_t>(std::min<uint64_t>(
+            recording_.stream.geometry.samples - filled, piece().samples - done_));
+        recording_.store->read(piece(), done_, count, filled, frame);
         done_ += count;
         if (done_ == piece().samples) {
             ++piece_;
@@ -55,22 +50,29 @@ class PlayPosition {
   private:
     const SamplePiece& piece() const { return recording_.pieces[piece_]; }
 
-    // A part of a channel-major frame: short rows in the file, rows of full length in the ring.
-    void fill_rows(std::span<int16_t> frame, uint32_t filled, uint64_t offset,
-                   uint32_t count) const {
-        const FrameGeometry& geometry = recording_.stream.geometry;
-        const size_t values = geometry.values_per_sample();
-        for (size_t channel = 0; channel < geometry.channels; ++channel) {
-            const size_t start = (channel * geometry.samples + filled) * values;
-            const auto row = frame.subspan(start, count * values);
-            read_values(recording_.file, offset, recording_.coding, row);
-            offset += row.size() * bytes_of(recording_.coding);
-        }
-    }
-
     const Recording& recording_;
     size_t piece_ = 0;
     uint64_t done_ = 0;  // samples of the present piece
+};
+
+class RecordingSource : public Source {
+  public:
+    explicit RecordingSource(Recording recording) : recording_(std::move(recording)) {}
+
+    Stream stream() const override { return recording_.stream; }
+    std::optional<uint64_t> total_samples() const override { return recording_.total_samples(); }
+    std::optional<uint64_t> longest_stretch() const override {
+        return recording_.longest_stretch();
+    }
+    OverrunPolicy default_policy() const override { return OverrunPolicy::block; }
+    std::string describe() const override { return recording_.describe(); }
+    nlohmann::json facts() const override { return recording_.facts(); }
+    void run(RingWriter& writer, OverrunPolicy policy, const std::atomic<bool>& stop) override {
+        recording_.play(writer, policy, stop);
+    }
+
+  private:
+    Recording recording_;
 };
 
 }  // namespace
@@ -89,6 +91,48 @@ uint64_t Recording::longest_stretch() const {
         longest = std::max(longest, stretch);
     }
     return longest;
+}
+
+size_t Recording::gaps() const {
+    return static_cast<size_t>(std::count_if(
+        pieces.begin(), pieces.end(), [](const SamplePiece& piece) { return piece.gap_before; }));
+}
+
+std::string Recording::describe() const {
+    std::string text = name + ": " + text_of(stream) + ", " + coding + " values, " +
+                       std::to_string(total_samples()) + " samples per channel";
+    const size_t count = gaps();
+    if (count > 0) {
+        text += ", " + std::to_string(count) + (count == 1 ? " gap" : " gaps");
+    }
+    for (const std::string& remark : remarks) {
+        text += "; " + remark;
+    }
+    return text;
+}
+
+nlohmann::json Recording::facts() const {
+    nlohmann::json facts;
+    facts["samples_per_channel"] = total_samples();
+    facts["longest_stretch"] = longest_stretch();
+    nlohmann::json& listed = facts["gaps"]["first"] = nlohmann::json::array();
+    uint64_t position = 0;
+    uint64_t missing = 0;
+    for (const SamplePiece& piece : pieces) {
+        if (piece.gap_before && listed.size() < most_listed_gaps) {
+            listed.push_back({{"after_sample", position}, {"missing", piece.samples_missing}});
+        }
+        position += piece.samples_missing + piece.samples;
+        missing += piece.samples_missing;
+    }
+    facts["gaps"]["count"] = gaps();
+    facts["gaps"]["samples_missing"] = missing;
+    facts["remarks"] = remarks;
+    if (!annotations.empty()) {
+        facts["annotations"] = nlohmann::json::parse(annotations);
+        facts["annotations_left_out"] = annotations_left_out;
+    }
+    return facts;
 }
 
 void Recording::play(RingWriter& writer, OverrunPolicy policy,
@@ -113,24 +157,8 @@ void Recording::play(RingWriter& writer, OverrunPolicy policy,
     }
 }
 
-uint64_t file_sample_bytes(const FrameGeometry& geometry, ValueCoding coding) {
-    return uint64_t{geometry.channels} * geometry.values_per_sample() * bytes_of(coding);
-}
-
-uint64_t whole_samples(const std::string& path, uint64_t bytes, const FrameGeometry& geometry,
-                       ValueCoding coding, bool drop_tail) {
-    const uint64_t unit = file_sample_bytes(geometry, coding);
-    const uint64_t left_over = bytes % unit;
-    if (left_over != 0 && !drop_tail) {
-        throw UsageError("'" + path + "' holds " + std::to_string(bytes) +
-                         " bytes of samples, not a whole number of samples of " +
-                         std::to_string(unit) + " bytes (" + std::to_string(geometry.channels) +
-                         " channels x " + std::to_string(unit / geometry.channels) +
-                         "): check channels and format, or add the key tail=drop to leave out the "
-                         "last " +
-                         std::to_string(left_over));
-    }
-    return bytes / unit;
+std::unique_ptr<Source> source_of(Recording recording) {
+    return std::make_unique<RecordingSource>(std::move(recording));
 }
 
 }  // namespace echelle

@@ -44,27 +44,34 @@ constexpr int16_t swapped(int16_t value) {
     return static_cast<int16_t>(static_cast<uint16_t>((bits << 8) | (bits >> 8)));
 }
 
-void read_int8(const RegularFile& file, uint64_t offset, std::span<int16_t> values) {
-    std::array<int8_t, 65'536> buffer;  // small enough to stay in the core's second-level cache
+// Offset binary to two's complement: the middle of the range becomes 0.
+constexpr int16_t without_offset(int16_t value) {
+    return static_cast<int16_t>(static_cast<uint16_t>(value) ^ 0x8000U);
+}
+
+void read_8_bit(const RegularFile& file, uint64_t offset, int subtract, std::span<int16_t> values) {
+    std::array<uint8_t, 65'536> buffer;  // small enough to stay in the core's second-level cache
     while (!values.empty()) {
-        const std::span<int8_t> part(buffer.data(), std::min(buffer.size(), values.size()));
+        const std::span<uint8_t> part(buffer.data(), std::min(buffer.size(), values.size()));
         file.read(offset, std::as_writable_bytes(part));
-        std::copy(part.begin(), part.end(), values.begin());
+        std::transform(part.begin(), part.end(), values.begin(), [subtract](uint8_t value) {
+            return static_cast<int16_t>(subtract == 0 ? static_cast<int8_t>(value)
+                                                      : value - subtract);
+        });
         offset += part.size();
         values = values.subspan(part.size());
     }
 }
 
-void read_int16(const RegularFile& file, uint64_t offset, bool swap, std::span<int16_t> values) {
-    if (!swap) {
-        file.read(offset, std::as_writable_bytes(values));
-        return;
-    }
+// `convert` changes values in place, part by part while they are in the cache.
+template <typename Convert>
+void read_16_bit(const RegularFile& file, uint64_t offset, Convert convert,
+                 std::span<int16_t> values) {
     constexpr size_t cached_values = 65'536;
     while (!values.empty()) {
         const std::span<int16_t> part = values.first(std::min(cached_values, values.size()));
         file.read(offset, std::as_writable_bytes(part));
-        std::transform(part.begin(), part.end(), part.begin(), swapped);
+        std::transform(part.begin(), part.end(), part.begin(), convert);
         offset += part.size_bytes();
         values = values.subspan(part.size());
     }
@@ -80,6 +87,12 @@ std::string_view name_of(ValueCoding coding) {
             return "16-bit big-endian";
         case ValueCoding::int8:
             return "8-bit";
+        case ValueCoding::uint16_little:
+            return "16-bit little-endian offset-binary";
+        case ValueCoding::uint16_big:
+            return "16-bit big-endian offset-binary";
+        case ValueCoding::uint8:
+            return "8-bit offset-binary";
     }
     return "unknown";
 }
@@ -126,13 +139,24 @@ void RegularFile::read(uint64_t offset, std::span<std::byte> bytes) const {
 
 void read_values(const RegularFile& file, uint64_t offset, ValueCoding coding,
                  std::span<int16_t> values) {
-    if (coding == ValueCoding::int8) {
-        read_int8(file, offset, values);
+    if (is_8_bit(coding)) {
+        read_8_bit(file, offset, is_unsigned(coding) ? 128 : 0, values);
         return;
     }
-    const bool file_is_little = coding == ValueCoding::int16_little;
+    const bool file_is_little =
+        coding == ValueCoding::int16_little || coding == ValueCoding::uint16_little;
     const bool machine_is_little = std::endian::native == std::endian::little;
-    read_int16(file, offset, file_is_little != machine_is_little, values);
+    const bool swap = file_is_little != machine_is_little;
+    if (swap && is_unsigned(coding)) {
+        read_16_bit(
+            file, offset, [](int16_t value) { return without_offset(swapped(value)); }, values);
+    } else if (swap) {
+        read_16_bit(file, offset, swapped, values);
+    } else if (is_unsigned(coding)) {
+        read_16_bit(file, offset, without_offset, values);
+    } else {
+        file.read(offset, std::as_writable_bytes(values));
+    }
 }
 
 }  // namespace echelle

@@ -12,12 +12,20 @@
 namespace echelle {
 
 // How one value (a real sample, or one part of a complex one) stands in a file. 8-bit values are
-// widened without scaling: -128..127 stay -128..127.
-enum class ValueCoding { int16_little, int16_big, int8 };
+// widened without scaling: -128..127 stay -128..127. Unsigned ones are offset binary, as converters
+// and WAV write them: the middle of their range, 128 or 32768, becomes 0.
+enum class ValueCoding { int16_little, int16_big, int8, uint16_little, uint16_big, uint8 };
 
 std::string_view name_of(ValueCoding coding);  // "16-bit little-endian", ..., "8-bit"
+constexpr bool is_8_bit(ValueCoding coding) {
+    return coding == ValueCoding::int8 || coding == ValueCoding::uint8;
+}
 constexpr size_t bytes_of(ValueCoding coding) {
-    return coding == ValueCoding::int8 ? 1 : 2;
+    return is_8_bit(coding) ? 1 : 2;
+}
+constexpr bool is_unsigned(ValueCoding coding) {
+    return coding == ValueCoding::uint8 || coding == ValueCoding::uint16_little ||
+           coding == ValueCoding::uint16_big;
 }
 
 // A regular file, open for reading. Reads are positioned, so threads may share it.

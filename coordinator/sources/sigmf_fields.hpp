@@ -11,6 +11,7 @@
 
 #include "common/rational.hpp"
 #include "coordinator/sources/sigmf_metadata.hpp"
+#include "coordinator/sources/utc_datetime.hpp"
 
 namespace echelle {
 
@@ -51,9 +52,5 @@ class SigmfFields {
 
 // How a message shows a value: cut short, on one line; an object or array by its type.
 std::string quoted_json(const nlohmann::json& value);
-
-// RFC 3339 in UTC, "2021-06-18T23:17:51.163959Z" with any number of fraction digits, as Unix time
-// rounded to nearest. Absent when it is not that, no such day, or outside 1677-2262.
-std::optional<int64_t> parse_utc_datetime(std::string_view text);
 
 }  // namespace echelle

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -16,11 +17,21 @@ using nlohmann::json;
 
 // Known fields, by the object that they stand in. Nothing else is kept while the text is read.
 constexpr std::array global_keys = {
-    "core:datatype", "core:version",        "core:num_channels",  "core:sample_rate", "core:offset",
-    "core:dataset",  "core:trailing_bytes", "core:metadata_only", "core:extensions"};
+    "core:datatype",   "core:version", "core:num_channels",   "core:sample_rate",
+    "core:offset",     "core:dataset", "core:trailing_bytes", "core:metadata_only",
+    "core:extensions", "core:sha512"};
 constexpr std::array capture_keys = {"core:sample_start", "core:global_index", "core:header_bytes",
                                      "core:frequency", "core:datetime"};
 constexpr std::array extension_keys = {"name", "optional"};
+
+constexpr std::array<std::pair<std::string_view, ValueCoding>, 6> codings = {{
+    {"i16_le", ValueCoding::int16_little},
+    {"i16_be", ValueCoding::int16_big},
+    {"u16_le", ValueCoding::uint16_little},
+    {"u16_be", ValueCoding::uint16_big},
+    {"i8", ValueCoding::int8},
+    {"u8", ValueCoding::uint8},
+}};
 
 bool is_sigmf_datatype(std::string_view text) {
     if (!text.starts_with('r') && !text.starts_with('c')) {
@@ -47,17 +58,15 @@ void read_datatype(const SigmfFields& global, SigmfMetadata& metadata) {
     const bool is_complex = datatype->starts_with('c');
     const std::string_view value = std::string_view(*datatype).substr(1);
     metadata.format = is_complex ? SampleFormat::ci16 : SampleFormat::i16;
-    if (value == "i16_le") {
-        metadata.coding = ValueCoding::int16_little;
-    } else if (value == "i16_be") {
-        metadata.coding = ValueCoding::int16_big;
-    } else if (value == "i8") {
-        metadata.coding = ValueCoding::int8;
-    } else {
-        global.refuse("core:datatype", std::string("16-bit or 8-bit signed integers; others are "
-                                                   "not supported yet: convert the samples to ") +
-                                           (is_complex ? "ci16_le" : "ri16_le"));
+    const auto* const coding =
+        std::find_if(codings.begin(), codings.end(),
+                     [value](const auto& known) { return known.first == value; });
+    if (coding == codings.end()) {
+        global.refuse("core:datatype",
+                      std::string("integers of 8 or 16 bits: convert the samples to ") +
+                          (is_complex ? "ci16_le" : "ri16_le"));
     }
+    metadata.coding = coding->second;
 }
 
 void check_version(const SigmfFields& global) {
@@ -85,6 +94,16 @@ void read_dataset(const SigmfFields& global, SigmfMetadata& metadata) {
     }
 }
 
+void read_sha512(const SigmfFields& global, SigmfMetadata& metadata) {
+    constexpr size_t digits = 128;
+    metadata.sha512 = global.text("core:sha512");
+    if (metadata.sha512 &&
+        (metadata.sha512->size() != digits ||
+         metadata.sha512->find_first_not_of("0123456789abcdefABCDEF") != std::string::npos)) {
+        global.refuse("core:sha512", "128 hexadecimal digits");
+    }
+}
+
 void read_global(const SigmfFields& global, SigmfMetadata& metadata) {
     check_version(global);
     read_datatype(global, metadata);
@@ -97,6 +116,7 @@ void read_global(const SigmfFields& global, SigmfMetadata& metadata) {
     metadata.offset = global.count("core:offset").value_or(0);
     metadata.trailing_bytes = global.count("core:trailing_bytes").value_or(0);
     read_dataset(global, metadata);
+    read_sha512(global, metadata);
 }
 
 SigmfCapture read_capture(const SigmfFields& fields) {
@@ -129,6 +149,42 @@ void check_extension(const SigmfFields& fields) {
     }
 }
 
+// Annotations as they are read, up to a bound: a huge list of them costs no memory.
+class AnnotationList {
+  public:
+    void begin() { item_ = json::object(); }
+    void set(const std::string& key, json value) {
+        constexpr size_t longest_text = 500;
+        if (value.is_string() && value.get_ref<const std::string&>().size() > longest_text) {
+            value = value.get_ref<const std::string&>().substr(0, longest_text) + "...";
+        }
+        if (item_.size() < most_fields) {
+            item_[key] = std::move(value);
+        }
+    }
+    void end() {
+        const std::string text = item_.dump(-1, ' ', true, json::error_handler_t::replace);
+        if (count_ >= most_annotations || text_.size() + text.size() > most_bytes) {
+            ++left_out_;
+            return;
+        }
+        text_ += (text_.empty() ? "[" : ",") + text;
+        ++count_;
+    }
+    std::string text() const { return text_.empty() ? text_ : text_ + "]"; }
+    uint64_t left_out() const { return left_out_; }
+
+  private:
+    static constexpr size_t most_annotations = 1000;
+    static constexpr size_t most_bytes = 256 * 1024;
+    static constexpr size_t most_fields = 64;
+
+    json item_;
+    std::string text_;
+    size_t count_ = 0;
+    uint64_t left_out_ = 0;
+};
+
 // Receives the JSON text piece by piece and keeps the known fields only, so that neither a huge
 // list of annotations nor deep nesting costs memory or stack.
 class MetadataHandler : public nlohmann::json_sax<json> {
@@ -148,6 +204,15 @@ class MetadataHandler : public nlohmann::json_sax<json> {
         if (metadata_.captures.empty()) {
             metadata_.captures.emplace_back();  // what an empty array means, by the specification
             metadata_.captures[0].sample_start = metadata_.offset;
+        }
+        metadata_.annotations = annotations_.text();
+        metadata_.annotations_left_out = annotations_.left_out();
+        if (backward_times_ > 0) {
+            metadata_.remarks.push_back(
+                "core:datetime of " + first_backward_ +
+                (backward_times_ > 1 ? " and " + std::to_string(backward_times_ - 1) + " others"
+                                     : "") +
+                " is not after the capture before it: only the first capture's is used");
         }
         return std::move(metadata_);
     }
@@ -179,7 +244,17 @@ class MetadataHandler : public nlohmann::json_sax<json> {
     }
 
   private:
-    enum class Place { document, global, extensions, extension, captures, capture, ignored };
+    enum class Place {
+        document,
+        global,
+        extensions,
+        extension,
+        captures,
+        capture,
+        annotations,
+        annotation,
+        ignored
+    };
 
     static constexpr size_t deepest = 64;
     static constexpr size_t longest_key = 64;
@@ -201,6 +276,8 @@ class MetadataHandler : public nlohmann::json_sax<json> {
                 return among(capture_keys);
             case Place::extension:
                 return among(extension_keys);
+            case Place::annotation:
+                return !key_.empty();
             default:
                 return false;
         }
@@ -213,7 +290,11 @@ class MetadataHandler : public nlohmann::json_sax<json> {
             refuse("it is not a JSON object: is it SigMF metadata?");
         }
         check_structure(false, false);
-        if (known_key()) {
+        if (place() == Place::annotation) {
+            if (known_key()) {
+                annotations_.set(key_, std::move(value));
+            }
+        } else if (known_key()) {
             fields().set(key_, std::move(value));
         }
         return true;
@@ -254,7 +335,13 @@ class MetadataHandler : public nlohmann::json_sax<json> {
         check_structure(is_object, !is_object);
         switch (place()) {
             case Place::document:
-                return place_in_document();
+                return is_object || key_ != "annotations" ? place_in_document()
+                                                          : Place::annotations;
+            case Place::annotations:
+                annotations_.begin();
+                return is_object ? Place::annotation : Place::ignored;
+            case Place::annotation:
+                return Place::ignored;
             case Place::captures:
                 item_ = SigmfFields(what_, item_name());
                 return Place::capture;
@@ -306,6 +393,8 @@ class MetadataHandler : public nlohmann::json_sax<json> {
             check_extension(item_);
         } else if (closed == Place::capture) {
             append(read_capture(item_));
+        } else if (closed == Place::annotation) {
+            annotations_.end();
         }
         return true;
     }
@@ -317,7 +406,18 @@ class MetadataHandler : public nlohmann::json_sax<json> {
                                                   std::to_string(captures.back().sample_start) +
                                                   ": SigMF sorts captures");
         }
+        if (!captures.empty()) {
+            check_times(captures.back(), capture);
+        }
         captures.push_back(capture);
+    }
+
+    // Time that stands still or runs backward (sdrangel issue 2325) is used for nothing here.
+    void check_times(const SigmfCapture& before, const SigmfCapture& capture) {
+        if (before.epoch_ns && capture.epoch_ns && capture.sample_start > before.sample_start &&
+            *capture.epoch_ns <= *before.epoch_ns && backward_times_++ == 0) {
+            first_backward_ = "captures[" + std::to_string(metadata_.captures.size()) + "]";
+        }
     }
 
     std::string_view text_;
@@ -328,6 +428,9 @@ class MetadataHandler : public nlohmann::json_sax<json> {
     SigmfFields fields_;
     SigmfFields item_{"", ""};
     size_t extensions_ = 0;
+    AnnotationList annotations_;
+    size_t backward_times_ = 0;
+    std::string first_backward_;
     bool global_seen_ = false;
     bool captures_seen_ = false;
 };

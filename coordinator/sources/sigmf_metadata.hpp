@@ -36,7 +36,12 @@ struct SigmfMetadata {
     uint64_t trailing_bytes = 0;
     std::optional<std::string> dataset;  // a file name, without a folder
     bool metadata_only = false;
+    std::optional<std::string> sha512;   // of the data file, in hexadecimal digits
     std::vector<SigmfCapture> captures;  // at least one; sample_start never falls
+    // The first annotations, as a JSON array: their scalar fields, long texts cut. Empty: none.
+    std::string annotations;
+    uint64_t annotations_left_out = 0;  // beyond those that are kept
+    std::vector<std::string> remarks;   // what is odd, and doesn't keep the samples from being read
 };
 
 // Throws UsageError naming `what`, the field, the value seen and what was expected.

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/sources/recording.hpp"
+#include "coordinator/sources/sample_pieces.hpp"
 #include "coordinator/sources/sigmf_metadata.hpp"
 
 namespace echelle {

@@ -1,7 +1,8 @@
-// sigmf:PATH?rate=&samples=&tail=drop
+// sigmf:PATH?recording=&verify=sha512&rate=&samples=&tail=drop
 //
-// A SigMF recording: PATH names its .sigmf-meta, its .sigmf-data, or both without the ending.
-// docs/sources.md says how captures become stretches and gaps.
+// A SigMF recording: PATH names its .sigmf-meta, its .sigmf-data, both without the ending, an
+// archive (.sigmf) or a collection (.sigmf-collection). docs/sources.md says how captures become
+// stretches and gaps.
 #pragma once
 
 #include <memory>

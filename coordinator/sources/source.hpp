@@ -9,6 +9,8 @@
 #include <optional>
 #include <string>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "common/ring.hpp"
 #include "common/source_uri.hpp"
 #include "common/stream.hpp"
@@ -42,6 +44,8 @@ class Source {
     virtual OverrunPolicy default_policy() const = 0;
     // One line for the report: what the source is and anything that a reader of figures must know.
     virtual std::string describe() const = 0;
+    // What the report says of a recording: gaps, remarks, annotations. Null for other sources.
+    virtual nlohmann::json facts() const;
     // True when the source overwrites nothing but its stamps, so that frames recur (sim: loops).
     virtual std::optional<uint64_t> distinct_frames() const { return std::nullopt; }
 
@@ -53,8 +57,9 @@ class Source {
     virtual void run(RingWriter& writer, OverrunPolicy policy, const std::atomic<bool>& stop) = 0;
 };
 
-// Opens what the URI names. Throws UsageError: unknown scheme, missing file, what is missing in
-// `options`, unknown keys.
-std::unique_ptr<Source> open_source(SourceUri uri, const StreamOptions& options);
+// Opens what a source's URI names, or, where it is only a path, the recording there, known by its
+// content. Throws UsageError: unknown scheme, missing file, what is missing in `options`, unknown
+// keys.
+std::unique_ptr<Source> open_source(const std::string& text, const StreamOptions& options);
 
 }  // namespace echelle

@@ -75,6 +75,52 @@ bool take_drop_tail(SourceUri& uri) {
     return value.has_value();
 }
 
+RecordingKeys take_recording_keys(SourceUri& uri) {
+    return {take_count(uri, "samples"), take_rate(uri)};
+}
+
+Stream complete_stream(Stream said, const RecordingKeys& keys, const StreamOptions& options,
+                       const std::string& what) {
+    said.geometry.samples =
+        keys.samples.value_or(options.samples.value_or(FrameGeometry().samples));
+    const std::optional<Rational> given = keys.rate ? keys.rate : options.rate;
+    if (!said.rate.is_positive()) {
+        if (!given) {
+            throw UsageError(what +
+                             " does not say its sample rate: give --rate or the key rate=, in Hz");
+        }
+        said.rate = *given;
+    } else if (given && Rational::reduced(given->numerator, given->denominator) != said.rate) {
+        throw UsageError("rate " + given->text() + " contradicts " + what + ", which says " +
+                         said.rate.text() + ": leave it out");
+    }
+    said.geometry.validate();
+    StreamOptions others = options;
+    others.rate.reset();  // settled above: a key wins over it
+    refuse_contradictions(others, said, FrameSize::free, what);
+    return said;
+}
+
+int64_t epoch_of(std::optional<int64_t> start_ns, uint64_t index, Rational rate,
+                 const std::string& what) {
+    if (!start_ns) {
+        return 0;
+    }
+    int64_t epoch_ns = 0;
+    if (__builtin_add_overflow(*start_ns, sample_time_ns(index, rate), &epoch_ns)) {
+        throw UsageError(what + " begins with sample " + std::to_string(index) + " at " +
+                         rate.text() + " Hz, which is after the year 2262: its header is damaged");
+    }
+    return epoch_ns;
+}
+
+void set_over_range(Stream& stream, ValueCoding coding) {
+    if (is_8_bit(coding)) {
+        stream.over_range_low = INT8_MIN;
+        stream.over_range_high = INT8_MAX;
+    }
+}
+
 std::string text_of(const Stream& stream) {
     const FrameGeometry& geometry = stream.geometry;
     return std::to_string(geometry.channels) +

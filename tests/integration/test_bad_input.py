@@ -34,7 +34,7 @@ def check_refusal(finished, program, words):
 # Options and URIs alone: what is typed, and words that the refusal must hold.
 TYPED = [
     (["--source", "nosuch:x"], ["nosuch", "sim:", "raw:", "sigmf:", "ring:"]),
-    (["--source", "capture.bin"], ["capture.bin", "scheme", "raw:"]),
+    (["--source", "capture.bin"], ["capture.bin", "no file", "scheme", "raw:"]),
     (["--source", "sim:?colour=red"], ["colour", "it takes"]),
     (["--source", "sim:?channels=0"], ["channels 0", "give 1 to"]),
     (["--source", "sim:?channels=2&channels=3"], ["channels", "twice"]),
@@ -46,7 +46,7 @@ TYPED = [
     (["--source", "raw:?channels=1&rate=1"], ["names no file", "raw:capture.bin"]),
     (["--source", "raw:missing.bin?channels=1&rate=1"], ["missing.bin", "No such file"]),
     (["--source", "sigmf:missing"], ["missing.sigmf-meta", "No such file"]),
-    (["--source", "sigmf:archive.sigmf"], ["archive.sigmf", "tar -xf"]),
+    (["--source", "sigmf:archive.sigmf"], ["archive.sigmf", "No such file"]),
     (["--source", "ring:no-such-ring"], ["no-such-ring", "start its producer"]),
     (["--source", "ring:"], ["names no ring", "ring:NAME"]),
     (["--source", "ring:a/b"], ["a/b", "letters"]),

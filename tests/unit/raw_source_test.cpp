@@ -32,7 +32,7 @@ TEST_F(RawSourceTest, InterleavedSamplesBecomeFramesAndAPartialOne) {
     EXPECT_EQ(source->total_samples(), 5U);
     EXPECT_EQ(source->longest_stretch(), 5U);
     EXPECT_EQ(source->default_policy(), OverrunPolicy::block);
-    expect_mentions(source->describe(), {"a.bin", "2 channels", "(sample-major assumed)",
+    expect_mentions(source->describe(), {"a.bin", "2 channels", "sample-major assumed",
                                          "5 samples per channel", "48000 Hz"});
 
     const std::vector<PlayedFrame> frames = play(*source);
@@ -134,6 +134,35 @@ TEST_F(RawSourceTest, OffsetSkipsAHeaderAndTailDropsARest) {
     EXPECT_EQ(frames[0].valid_samples, 2U);
     EXPECT_TRUE(std::equal(frames[0].values.begin(), frames[0].values.begin() + 4,
                            std::vector<int16_t>{1, 2, 3, 4}.begin()));
+}
+
+// RedPitaya issue 289: blocks of a raw file with headers that were read as samples.
+TEST_F(RawSourceTest, BlockHeadersAreLeftOut) {
+    const std::string file = "HEAD" + little_endian({1, 2, 3, 4}) + "HEAD" +
+                             little_endian({5, 6, 7, 8}) + "HEAD" + little_endian({9, 10});
+    folder_.write("a.bin", file);
+    const auto source = open("a.bin", "channels=2&rate=1&samples=5&block=8&block-header=4");
+    EXPECT_EQ(source->total_samples(), 5U);
+    expect_mentions(source->describe(), {"4 header bytes left out before each 8"});
+    EXPECT_EQ(play(*source).at(0).values, (std::vector<int16_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}));
+    // Frames that begin and end anywhere in a block.
+    const auto short_frames = open("a.bin", "channels=2&rate=1&samples=3&block=8&block-header=4");
+    EXPECT_EQ(play(*short_frames).at(1).values[0], 7);
+    expect_mentions(usage_error([&] { open("a.bin", "channels=2&rate=1&block=8"); }),
+                    {"block-header="});
+    expect_mentions(usage_error([&] { open("a.bin", "channels=2&rate=1&block=6&block-header=4"); }),
+                    {"multiple of 4"});
+}
+
+TEST_F(RawSourceTest, UnsignedSamplesAreOffsetBinary) {
+    folder_.write("a.bin", std::string("\x00\x80\xFF\x81", 4));
+    EXPECT_EQ(play(*open("a.bin", "channels=1&rate=1&samples=4&format=u8")).at(0).values,
+              (std::vector<int16_t>{-128, 0, 127, 1}));
+    EXPECT_EQ(play(*open("a.bin", "channels=1&rate=1&samples=2&format=u16")).at(0).values,
+              (std::vector<int16_t>{0, 0x01FF}));
+    EXPECT_EQ(
+        play(*open("a.bin", "channels=1&rate=1&samples=2&format=u16&endian=big")).at(0).values,
+        (std::vector<int16_t>{0x0080 - 0x8000, 0x7F81}));
 }
 
 TEST_F(RawSourceTest, KeysWinOverOptions) {

@@ -2,7 +2,10 @@
 
 #include <numeric>
 
+#include <nlohmann/json.hpp>
+
 #include "coordinator/sources/sigmf_pieces.hpp"
+#include "tests/unit/byte_builder.hpp"
 #include "tests/unit/played_source.hpp"
 
 namespace echelle {
@@ -243,6 +246,167 @@ TEST_F(SigmfSourceTest, RefusesUnusableFiles) {
     for (const char* path : {"sigmf:", "sigmf:x.sigmf", "sigmf:/dev/null"}) {
         EXPECT_THROW(open_sigmf_source(SourceUri::parse(path), {}), UsageError) << path;
     }
+}
+
+// The digest of "abc" is the example of FIPS 180-4.
+const std::string abc_sha512 =
+    "ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a"
+    "2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f";
+
+TEST_F(SigmfSourceTest, TheSamplesAreVerifiedOnRequest) {
+    const std::string eight_bits = R"("core:datatype": "ri8", "core:sample_rate": 1)";
+    write_metadata(eight_bits + R"(, "core:sha512": ")" + abc_sha512 + "\"", start_0_);
+    folder_.write("x.sigmf-data", "abc");
+    expect_mentions(open("?verify=sha512")->describe(), {"SHA-512 verified"});
+    folder_.write("x.sigmf-data", "abd");
+    EXPECT_EQ(open()->total_samples(), 3U);
+    expect_mentions(usage_error([&] { open("?verify=sha512"); }),
+                    {"x.sigmf-data", "core:sha512 " + abc_sha512, "fetch them again"});
+    write_metadata(eight_bits, start_0_);
+    expect_mentions(usage_error([&] { open("?verify=sha512"); }), {"no core:sha512"});
+    expect_mentions(usage_error([&] { open("?verify=md5"); }), {"verify=md5"});
+    write_metadata(eight_bits + R"(, "core:sha512": "12")", start_0_);
+    expect_mentions(usage_error([&] { open(); }), {"core:sha512", "128 hexadecimal digits"});
+}
+
+TEST_F(SigmfSourceTest, AnnotationsAreKept) {
+    folder_.write("x.sigmf-data", little_endian({1, 2, 3}));
+    folder_.write("x.sigmf-meta", R"({"global": {"core:version": "1.2.0", )" + one_channel_ +
+                                      R"(}, "captures": [], "annotations": [
+        {"core:sample_start": 1, "core:sample_count": 2, "core:label": "burst",
+         "core:freq_lower_edge": -1.5, "nested": {"core:label": "not this"}}, 7,
+        {"core:sample_start": 2}]})");
+    const nlohmann::json facts = open()->facts();
+    ASSERT_EQ(facts.at("annotations").size(), 2U);
+    const nlohmann::json& first = facts.at("annotations")[0];
+    EXPECT_EQ(first.at("core:sample_start"), 1);
+    EXPECT_EQ(first.at("core:label"), "burst");
+    EXPECT_EQ(first.at("core:freq_lower_edge"), -1.5);
+    EXPECT_EQ(facts.at("annotations_left_out"), 0);
+    std::string many;
+    for (int i = 0; i < 5000; ++i) {
+        many += (i == 0 ? "" : ",") + std::string(R"({"core:sample_start": 1})");
+    }
+    folder_.write("x.sigmf-meta", R"({"annotations": [)" + many +
+                                      R"(], "global": {"core:version": "1.2.0", )" + one_channel_ +
+                                      R"(}, "captures": []})");
+    EXPECT_EQ(open()->facts().at("annotations").size(), 1000U);
+    EXPECT_EQ(open()->facts().at("annotations_left_out"), 4000);
+}
+
+// sdrangel issue 2325: a bad time, and two captures of one time.
+TEST_F(SigmfSourceTest, TimesThatCannotBeAreNamed) {
+    folder_.write("x.sigmf-data", little_endian({1, 2, 3, 4}));
+    const std::string second = R"(, {"core:sample_start": 2, "core:datetime": ")";
+    const std::string first = R"([{"core:sample_start": 0,
+                                   "core:datetime": "2021-06-18T23:17:51Z"})";
+    write_metadata(one_channel_, first + second + R"(2021-06-18T23:17:51Z"}])");
+    const auto source = open();
+    EXPECT_EQ(source->longest_stretch(), 4U);
+    expect_mentions(source->describe(), {"core:datetime of captures[1]", "not after"});
+    write_metadata(one_channel_, first + second + R"(2021-06-31T00:00:00Z"}])");
+    expect_mentions(usage_error([&] { open(); }),
+                    {"captures[1]", "core:datetime", "2021-06-31T00:00:00Z"});
+    write_metadata(one_channel_, first + second + R"(2021-06-18T23:17:52Z"}])");
+    EXPECT_EQ(open()->describe().find("core:datetime"), std::string::npos);
+}
+
+TEST_F(SigmfSourceTest, UnsignedSamplesAreOffsetBinary) {
+    write_metadata(R"("core:datatype": "cu8", "core:sample_rate": 1)", start_0_);
+    folder_.write("x.sigmf-data", std::string("\x00\x80\xFF\x7F", 4));
+    const auto source = open("?samples=2");
+    EXPECT_EQ(source->stream().over_range_low, -128);
+    EXPECT_EQ(play(*source).at(0).values, (std::vector<int16_t>{-128, 0, 127, -1}));
+    write_metadata(R"("core:datatype": "ru16_be", "core:sample_rate": 1)", start_0_);
+    EXPECT_EQ(play(*open("?samples=2")).at(0).values,
+              (std::vector<int16_t>{0x80 - 0x8000, 0x7F7F}));
+}
+
+// POSIX ustar (IEEE 1003.1), written by hand.
+std::string tar_member(const std::string& name, const std::string& content) {
+    const auto octal = [](uint64_t value, int digits) {
+        std::string text;
+        for (int i = 0; i < digits; ++i) {
+            text.insert(text.begin(), static_cast<char>('0' + (value & 7U)));
+            value >>= 3U;
+        }
+        return text + '\0';
+    };
+    std::string header = padded(name, 100) + octal(0644, 7) + octal(0, 7) + octal(0, 7) +
+                         octal(content.size(), 11) + octal(0, 11) + "        0";
+    header = padded(padded(header, 257) + std::string("ustar\00000", 8), 512);
+    uint64_t sum = 0;
+    for (const char byte : header) {
+        sum += static_cast<unsigned char>(byte);
+    }
+    header.replace(148, 7, octal(sum, 6));
+    return header + padded(content, (content.size() + 511) / 512 * 512);
+}
+
+std::string metadata_of(const std::string& global) {
+    return R"({"global": {"core:version": "1.2.0", "core:sample_rate": 5, )" + global +
+           R"(}, "captures": []})";
+}
+
+TEST_F(SigmfSourceTest, AnArchiveIsReadInPlace) {
+    const std::string end(1024, '\0');
+    const std::string one =
+        tar_member("x/x.sigmf-meta", metadata_of(R"("core:datatype": "ri16_le")")) +
+        tar_member("x/x.sigmf-data", little_endian({1, -2, 3}));
+    const std::string path = folder_.write("x.sigmf", one + end);
+    const auto source = open_sigmf_source(SourceUri::parse("sigmf:" + path + "?samples=3"), {});
+    expect_mentions(source->describe(), {"x.sigmf:x/x.sigmf-data"});
+    EXPECT_EQ(play(*source).at(0).values, (std::vector<int16_t>{1, -2, 3}));
+
+    const std::string two =
+        tar_member("y/y.sigmf-meta",
+                   metadata_of(R"("core:datatype": "ri8", "core:dataset": "y.dat")")) +
+        tar_member("y/y.dat", "abcd");
+    folder_.write("x.sigmf", one + two + end);
+    expect_mentions(usage_error([&] { open_sigmf_source(SourceUri::parse("sigmf:" + path), {}); }),
+                    {"archive of x, y", "recording="});
+    for (const char* name : {"y", "y/y", "y.sigmf-meta"}) {
+        const auto chosen =
+            open_sigmf_source(SourceUri::parse("sigmf:" + path + "?recording=" + name), {});
+        EXPECT_EQ(chosen->total_samples(), 4U) << name;
+    }
+    // Cut short in its data, and without any.
+    folder_.write("x.sigmf", one.substr(0, one.size() - 510));
+    expect_mentions(usage_error([&] { open_sigmf_source(SourceUri::parse("sigmf:" + path), {}); }),
+                    {"x.sigmf", "fetch the whole archive"});
+    folder_.write("x.sigmf", one.substr(0, 1024) + end);
+    expect_mentions(usage_error([&] { open_sigmf_source(SourceUri::parse("sigmf:" + path), {}); }),
+                    {"holds no 'x/x.sigmf-data'"});
+    folder_.write("x.sigmf", "no archive at all");
+    expect_mentions(usage_error([&] { open_sigmf_source(SourceUri::parse("sigmf:" + path), {}); }),
+                    {"x.sigmf", "tar"});
+}
+
+TEST_F(SigmfSourceTest, ACollectionNamesItsRecordings) {
+    write_metadata(one_channel_, start_0_);
+    folder_.write("x.sigmf-data", little_endian({1, 2, 3}));
+    const auto collection = [this](const std::string& streams) {
+        return folder_.write(
+            "c.sigmf-collection",
+            R"({"collection": {"core:version": "1.2.0", "core:streams": )" + streams + "}}");
+    };
+    const auto open_it = [](const std::string& path, const std::string& keys) {
+        return open_sigmf_source(SourceUri::parse("sigmf:" + path + keys), {});
+    };
+    const std::string path = collection(R"([{"name": "x", "hash": "12"}])");
+    EXPECT_EQ(open_it(path, "")->total_samples(), 3U);
+    expect_mentions(usage_error([&] { open_it(path, "?verify=sha512"); }),
+                    {"x.sigmf-meta", "says 12"});
+    collection(R"([{"name": "z"}, {"name": "x.sigmf-meta"}])");
+    expect_mentions(usage_error([&] { open_it(path, ""); }), {"collection of z, x", "recording="});
+    EXPECT_EQ(open_it(path, "?recording=x")->total_samples(), 3U);
+    expect_mentions(usage_error([&] { open_it(path, "?recording=z"); }), {"z.sigmf-meta"});
+    for (const char* streams : {"[]", "7", R"([{"name": "../x"}])", R"([{"name": 3}])", "[7]",
+                                R"([{"hash": "12"}])", R"([{"name": ".."}])"}) {
+        collection(streams);
+        expect_mentions(usage_error([&] { open_it(path, ""); }), {"c.sigmf-collection"});
+    }
+    expect_mentions(usage_error([&] { open("?recording=x"); }), {"leave recording= out"});
 }
 
 // Expected values: numpy.fromfile(..., '<i2').reshape(-1, 2) of the SigMF project's own logo.
