@@ -6,6 +6,7 @@
 
 #include "common/error.hpp"
 #include "coordinator/sources/detect.hpp"
+#include "coordinator/sources/guppi_source.hpp"
 #include "coordinator/sources/raw_source.hpp"
 #include "coordinator/sources/ring_source.hpp"
 #include "coordinator/sources/sigmf_source.hpp"

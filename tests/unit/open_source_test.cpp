@@ -24,6 +24,10 @@ TEST(OpenSource, KnowsRecordingsByTheirContentWhenOnlyAPathIsGiven) {
                                           le(16, 2) + "data" + le(4, 4) + "abcd");
     expect_mentions(open_source(wav, {})->describe(), {"WAV"});
     EXPECT_EQ(open_source(wav + "?samples=7", {})->stream().geometry.samples, 7U);
+    const std::string guppi = folder.write(
+        "g.wav", padded("OBSNCHAN= 1", 80, ' ') + padded("BLOCSIZE= 4", 80, ' ') +
+                     padded("TBIN    = 0.5", 80, ' ') + padded("END", 80, ' ') + "1234");
+    expect_mentions(open_source(guppi, {})->describe(), {"GUPPI"});
     const std::string meta = folder.write(
         "s.sigmf-meta", R"( {"global": {"core:version": "1.2.0", "core:datatype": "ri16_le",
                             "core:sample_rate": 1}, "captures": []})");

@@ -1,0 +1,17 @@
+// guppi:PATH?pols=&rate=&samples=
+//
+// GUPPI raw voltages: blocks of 8- or 16-bit complex samples, each with a header of its own. PATH
+// may be a pattern that matches the files of a sequence. docs/sources.md says how channels are
+// numbered and what a gap is.
+#pragma once
+
+#include <memory>
+
+#include "coordinator/sources/source.hpp"
+
+namespace echelle {
+
+// Throws UsageError.
+std::unique_ptr<Source> open_guppi_source(SourceUri uri, const StreamOptions& options);
+
+}  // namespace echelle
