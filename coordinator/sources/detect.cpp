@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "common/error.hpp"
+#include "coordinator/sources/dada_header.hpp"
 #include "coordinator/sources/guppi_header.hpp"
 #include "coordinator/sources/recording_files.hpp"
 #include "coordinator/sources/tar_members.hpp"
@@ -57,6 +58,9 @@ std::string scheme_of(std::string_view bytes) {
     }
     if (looks_like_guppi(bytes)) {
         return "guppi";
+    }
+    if (looks_like_dada(bytes)) {
+        return "dada";
     }
     return {};
 }

@@ -24,6 +24,10 @@ TEST(OpenSource, KnowsRecordingsByTheirContentWhenOnlyAPathIsGiven) {
                                           le(16, 2) + "data" + le(4, 4) + "abcd");
     expect_mentions(open_source(wav, {})->describe(), {"WAV"});
     EXPECT_EQ(open_source(wav + "?samples=7", {})->stream().geometry.samples, 7U);
+    const std::string dada =
+        folder.write("2013-07-02-01:37:40.wav",
+                     padded("HDR_VERSION 1.0\nHDR_SIZE 4096\nNBIT 8\nTSAMP 1\n", 4096) + "1234");
+    expect_mentions(open_source(dada, {})->describe(), {"PSRDADA"});
     const std::string guppi = folder.write(
         "g.wav", padded("OBSNCHAN= 1", 80, ' ') + padded("BLOCSIZE= 4", 80, ' ') +
                      padded("TBIN    = 0.5", 80, ' ') + padded("END", 80, ' ') + "1234");
