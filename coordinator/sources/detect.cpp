@@ -8,6 +8,7 @@
 
 #include "common/error.hpp"
 #include "coordinator/sources/dada_header.hpp"
+#include "coordinator/sources/digital_rf_source.hpp"
 #include "coordinator/sources/guppi_header.hpp"
 #include "coordinator/sources/recording_files.hpp"
 #include "coordinator/sources/tar_members.hpp"
@@ -87,6 +88,15 @@ std::string what_it_is_instead(std::string_view bytes) {
 }  // namespace
 
 std::string detect_scheme(const std::string& path) {
+    struct stat status {};
+    if (stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
+        if (looks_like_digital_rf(path)) {
+            return "digital_rf";
+        }
+        throw UsageError("'" + path +
+                         "' is a folder without a Digital RF recording (drf_properties.h5): name a "
+                         "file");
+    }
     constexpr size_t enough = 4096;
     const std::string first = recording_files(path).front();
     const std::string bytes = bytes_of_file(RegularFile(first), 0, enough);

@@ -7,6 +7,7 @@
 #include "common/error.hpp"
 #include "coordinator/sources/dada_source.hpp"
 #include "coordinator/sources/detect.hpp"
+#include "coordinator/sources/digital_rf_source.hpp"
 #include "coordinator/sources/guppi_source.hpp"
 #include "coordinator/sources/raw_source.hpp"
 #include "coordinator/sources/ring_source.hpp"
@@ -27,7 +28,8 @@ constexpr std::array schemes = {
     Scheme{"sim", open_sim_source},        Scheme{"ring", open_ring_source},
     Scheme{"raw", open_raw_source},        Scheme{"sigmf", open_sigmf_source},
     Scheme{"wav", open_wav_source},        Scheme{"dada", open_dada_source},
-    Scheme{"guppi", open_guppi_source},    Scheme{"drf", open_digital_rf_source}, Scheme{"blue", open_blue_source},
+    Scheme{"guppi", open_guppi_source},    Scheme{"digital_rf", open_digital_rf_source},
+    Scheme{"drf", open_digital_rf_source}, Scheme{"blue", open_blue_source},
 };
 
 const Scheme* find_scheme(std::string_view name) {
