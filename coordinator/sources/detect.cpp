@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "common/error.hpp"
+#include "coordinator/sources/blue_header.hpp"
 #include "coordinator/sources/dada_header.hpp"
 #include "coordinator/sources/digital_rf_source.hpp"
 #include "coordinator/sources/guppi_header.hpp"
@@ -53,6 +54,9 @@ bool has_sigmf_metadata(const std::string& path) {
 std::string scheme_of(std::string_view bytes) {
     if (is_sound_file(bytes)) {
         return "wav";
+    }
+    if (looks_like_blue(bytes)) {
+        return "blue";
     }
     if (looks_like_tar(bytes) || is_sigmf(bytes)) {
         return "sigmf";

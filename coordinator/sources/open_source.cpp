@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "common/error.hpp"
+#include "coordinator/sources/blue_source.hpp"
 #include "coordinator/sources/dada_source.hpp"
 #include "coordinator/sources/detect.hpp"
 #include "coordinator/sources/digital_rf_source.hpp"
