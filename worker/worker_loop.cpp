@@ -105,6 +105,8 @@ class Worker {
             record_.duplicates.fetch_add(1, std::memory_order_relaxed);
         }
         ECHELLE_FAULT_POINT("worker.done");
+        // One that never runs out of work looks for it here.
+        record_.looked_ns.store(header.done_ns, std::memory_order_relaxed);
         record_.busy_ns.fetch_add(header.done_ns - header.claimed_ns, std::memory_order_relaxed);
         record_.cpu_ns.fetch_add(header.cpu_ns, std::memory_order_relaxed);
         notices_->send(claim.number);

@@ -107,6 +107,16 @@ def test_overrun_drops_and_tells(place, notify):
     assert len(packets) >= frames["done"]
 
 
+def test_a_worker_that_never_runs_out_of_work_is_not_taken_for_a_hung_one(place):
+    report = place.run_with_report(
+        *["--source", "sim:?channels=2&samples=64&rate=4e7", "--nperseg", 32, "--workers", 1],
+        *["--duration", 3],
+    )
+    check_books(report)
+    assert report["frames"]["dropped"]["overrun"] > 0
+    assert report["recoveries"] == []
+
+
 def test_overrun_makes_integrations_incomplete(place):
     recording = place.output / "spectra"
     report = place.run_with_report(
