@@ -26,10 +26,10 @@ def measure_chain(workers, layout, average, seconds, notify="zmq"):
     with Cluster(*arguments) as cluster:
         pids = {worker["pid"] for worker in cluster.wait_until_at_work()["workers"]}
         time.sleep(WARM_UP_S)
-        before = cluster.status()
+        before = cluster.steady_status()
         times_before = process_times.cpu_times_ns(cluster.session, pids)
         time.sleep(seconds)
-        after = cluster.status()
+        after = cluster.steady_status()
         times = process_times.cpu_times_ns(cluster.session, pids)
         memory = process_times.memory_bytes(cluster.session, pids)
         report = cluster.stop()

@@ -21,8 +21,8 @@ LOOK_EVERY_S = 0.5
 def loses_nothing(rate_hz, workers, seconds):
     """One run at this rate."""
     arguments = ("--source", simulated("realtime", channels=CHANNELS, rate=int(rate_hz)),
-                 "--workers", workers, "--duration", seconds)
-    with Cluster(*arguments) as cluster:
+                 "--workers", workers)
+    with Cluster(*arguments, duration_s=seconds) as cluster:
         cluster.wait_until_at_work()
         while cluster.process.poll() is None:
             status = cluster.status()

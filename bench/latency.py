@@ -19,8 +19,8 @@ KINDS = ("zmq", "futex")
 
 def run_chain(kind, seconds):
     arguments = ("--source", simulated("realtime", channels=CHANNELS), "--workers", WORKERS,
-                 "--average", 1, "--notify", kind, "--duration", seconds)
-    with Cluster(*arguments) as cluster:
+                 "--average", 1, "--notify", kind)
+    with Cluster(*arguments, duration_s=seconds) as cluster:
         return cluster.finish()
 
 

@@ -7,6 +7,7 @@ and every program uses the same plans.
 import json
 import os
 import shutil
+import signal
 import statistics
 import subprocess
 import tempfile
@@ -102,14 +103,14 @@ def kernel_alone(workers, seconds, **shape):
 
 
 class Cluster:
-    """A coordinator that runs; stopped and, if need be, killed when it is left."""
+    """A coordinator that runs; killed, if need be, when it is left. It ends by itself in any case."""
 
-    def __init__(self, *arguments):
+    def __init__(self, *arguments, duration_s=PATIENCE_S):
         self.report_path = _runtime / "report.json"
         self.report_path.unlink(missing_ok=True)
         self.process = subprocess.Popen(
             [str(BINARIES / "echelle-coordinator"), "--quiet", "--report", str(self.report_path),
-             *map(str, arguments)],
+             "--duration", str(duration_s), *map(str, arguments)],
             env=ENVIRONMENT, start_new_session=True,
         )
 
@@ -127,8 +128,18 @@ class Cluster:
 
     def status(self):
         """The status, or None when nobody answers."""
-        answer = self._control("--json", "status")
+        answer = subprocess.run(
+            [str(BINARIES / "echellectl"), "--json", "status"], env=ENVIRONMENT,
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=PATIENCE_S, check=False,
+        )
         return json.loads(answer.stdout) if answer.returncode == 0 else None
+
+    def steady_status(self):
+        """The status of a coordinator that is at work; a busy machine may let it answer late."""
+        for _ in range(10):
+            if status := self.status():
+                return status
+        raise RuntimeError("the coordinator does not answer")
 
     def wait_until_at_work(self):
         """Waits for the first frames; returns that status."""
@@ -141,7 +152,8 @@ class Cluster:
         raise RuntimeError("the coordinator never got to work")
 
     def stop(self):
-        self._control("stop")
+        """Ends the run; the report."""
+        self.process.send_signal(signal.SIGINT)
         return self.finish()
 
     def finish(self):
@@ -150,13 +162,6 @@ class Cluster:
         if self.process.returncode != 0:
             raise RuntimeError(f"the coordinator ended with code {self.process.returncode}")
         return json.loads(self.report_path.read_text())
-
-    @staticmethod
-    def _control(*arguments):
-        return subprocess.run(
-            [str(BINARIES / "echellectl"), *arguments], env=ENVIRONMENT,
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=PATIENCE_S, check=False,
-        )
 
 
 def simulated(pace, **keys):

