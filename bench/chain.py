@@ -17,34 +17,54 @@ LAYOUTS = ("channel-major", "sample-major")
 AVERAGES = (16, 1)
 WORKERS = (1, 2)
 WARM_UP_S = 0.3
+ATTEMPTS = 5
 
 
 def measure_chain(workers, layout, average, seconds, notify="zmq"):
+    """One run; again, a few times, when a worker was replaced in it: its CPU time is gone then."""
+    for _ in range(ATTEMPTS):
+        run = run_chain(workers, layout, average, seconds, notify)
+        if not run["recoveries"]:
+            return run
+    raise RuntimeError(f"workers were replaced in each of {ATTEMPTS} runs: the machine is too busy "
+                       "to measure")
+
+
+def look_at(cluster):
+    """Status, CPU times, and when those were read."""
+    status = cluster.steady_status()
+    began_s = time.monotonic()
+    times = process_times.cpu_times_ns(cluster.session)
+    return status, times, (began_s + time.monotonic()) / 2
+
+
+def run_chain(workers, layout, average, seconds, notify):
     """Core time per frame by role and thread, and frames per second, of one run."""
     arguments = ("--source", simulated("asap"), "--layout", layout, "--average", average,
                  "--workers", workers, "--notify", notify)
     with Cluster(*arguments) as cluster:
-        pids = {worker["pid"] for worker in cluster.wait_until_at_work()["workers"]}
+        cluster.wait_until_at_work()
         time.sleep(WARM_UP_S)
-        before = cluster.steady_status()
-        times_before = process_times.cpu_times_ns(cluster.session, pids)
+        before, times_before, at_before_s = look_at(cluster)
         time.sleep(seconds)
-        after = cluster.steady_status()
-        times = process_times.cpu_times_ns(cluster.session, pids)
-        memory = process_times.memory_bytes(cluster.session, pids)
+        after, times, at_s = look_at(cluster)
+        memory = process_times.memory_bytes(cluster.session)
         report = cluster.stop()
     frames = after["frames"]["done"] - before["frames"]["done"]
     if frames <= 0:
         raise RuntimeError("no frame was done while it was measured")
+    # By way of rates, for frames and CPU times are not read at quite the same moment.
+    frames_per_s = frames / (after["wall_s"] - before["wall_s"])
     core_us = {
-        f"{role}: {thread}": (used_ns - times_before.get((role, thread), 0)) / 1000 / frames
+        f"{role}: {thread}": (used_ns - times_before.get((role, thread), 0)) / 1000
+        / (at_s - at_before_s) / frames_per_s
         for (role, thread), used_ns in times.items()
     }
     return {
         "core_us": sum(core_us.values()),
         "core_us_by_thread": core_us,
         "worker_report_us": report["frame_us"]["core"],
-        "frames_per_s": frames / (after["wall_s"] - before["wall_s"]),
+        "frames_per_s": frames_per_s,
         "block": {key: report["config"][key]
                   for key in ("block_frames", "block_channels", "block_reason")},
         "page_kind": report["memory"]["page_kind"],

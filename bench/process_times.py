@@ -4,28 +4,27 @@ from pathlib import Path
 
 
 def _processes_of(session):
+    """(folder in /proc, role). The coordinator leads the session; workers are the nursery's."""
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            # Field 6, counted after the name, which may hold spaces.
-            fields = (folder / "stat").read_text().rpartition(")")[2].split()
-            if int(fields[3]) == session:
-                yield folder
+            # Counted after the name, which may hold spaces: state, parent, group, session.
+            _, parent, _, its_session = (
+                (folder / "stat").read_text().rpartition(")")[2].split()[:4])
         except OSError:
-            pass  # it has ended meanwhile
+            continue  # it has ended meanwhile
+        if int(its_session) == session:
+            is_coordinator = int(folder.name) == session
+            yield folder, (
+                "coordinator" if is_coordinator
+                else "nursery" if int(parent) == session
+                else "worker")
 
 
-def _role(pid, session, workers):
-    if pid == session:
-        return "coordinator"
-    return "worker" if pid in workers else "nursery"
-
-
-def cpu_times_ns(session, workers):
+def cpu_times_ns(session):
     """(role, thread name) -> CPU time since its start, summed over threads of that name."""
     times = {}
-    for folder in _processes_of(session):
-        role = _role(int(folder.name), session, workers)
-        for task in (folder / "task").iterdir():
+    for folder, role in _processes_of(session):
+        for task in Path("/proc", folder.name, "task").glob("*"):
             try:
                 key = role, (task / "comm").read_text().strip()
                 used_ns = int((task / "schedstat").read_text().split()[0])
@@ -35,10 +34,10 @@ def cpu_times_ns(session, workers):
     return times
 
 
-def memory_bytes(session, workers):
+def memory_bytes(session):
     """role -> {"unshared", "private"}: without shared memory; the largest process of each role."""
     found = {}
-    for folder in _processes_of(session):
+    for folder, role in _processes_of(session):
         try:
             lines = (folder / "status").read_text().splitlines()
         except OSError:
@@ -47,6 +46,5 @@ def memory_bytes(session, workers):
         memory = {
             "unshared": 1024 * (kib["RssAnon"] + kib["RssFile"]), "private": 1024 * kib["RssAnon"],
         }
-        role = _role(int(folder.name), session, workers)
         found[role] = max(found.get(role, memory), memory, key=lambda each: each["unshared"])
     return found

@@ -17,6 +17,8 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[1]
 BUILD = Path(os.environ.get("ECHELLE_BENCH_BUILD", REPOSITORY / "build/bench"))
 BINARIES = BUILD / "bin"
+LONGEST_RUN_S = 60  # where a run's end is not part of what is measured
+ANSWER_S = 10  # echellectl gives up after two seconds by itself
 PATIENCE_S = 300  # planning the transforms for the first time takes half a minute
 
 _runtime = Path(tempfile.mkdtemp(prefix="echelle-bench-", dir="/tmp"))  # short: sockets lie in it
@@ -103,15 +105,16 @@ def kernel_alone(workers, seconds, **shape):
 
 
 class Cluster:
-    """A coordinator that runs; killed, if need be, when it is left. It ends by itself in any case."""
+    """A coordinator that runs; killed when it is left, and ended by itself in any case."""
 
-    def __init__(self, *arguments, duration_s=PATIENCE_S):
+    def __init__(self, *arguments, duration_s=LONGEST_RUN_S):
         self.report_path = _runtime / "report.json"
         self.report_path.unlink(missing_ok=True)
         self.process = subprocess.Popen(
             [str(BINARIES / "echelle-coordinator"), "--quiet", "--report", str(self.report_path),
              "--duration", str(duration_s), *map(str, arguments)],
-            env=ENVIRONMENT, start_new_session=True,
+            env=ENVIRONMENT, start_new_session=True, stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
         )
 
     def __enter__(self):
@@ -119,7 +122,7 @@ class Cluster:
 
     def __exit__(self, *error):
         if self.process.poll() is None:
-            self.process.kill()
+            os.killpg(self.process.pid, signal.SIGKILL)  # workers and nursery as well
             self.process.wait()
 
     @property
@@ -130,7 +133,7 @@ class Cluster:
         """The status, or None when nobody answers."""
         answer = subprocess.run(
             [str(BINARIES / "echellectl"), "--json", "status"], env=ENVIRONMENT,
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=PATIENCE_S, check=False,
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=ANSWER_S, check=False,
         )
         return json.loads(answer.stdout) if answer.returncode == 0 else None
 

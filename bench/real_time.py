@@ -17,9 +17,9 @@ def run_chain(seconds):
     arguments = ("--source", simulated("realtime", channels=128, rate=int(RATE)),
                  "--workers", WORKERS)
     with Cluster(*arguments, duration_s=seconds) as cluster:
-        pids = {worker["pid"] for worker in cluster.wait_until_at_work()["workers"]}
+        cluster.wait_until_at_work()
         time.sleep(seconds / 2)
-        memory = process_times.memory_bytes(cluster.session, pids)
+        memory = process_times.memory_bytes(cluster.session)
         return cluster.finish(), memory
 
 

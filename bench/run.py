@@ -94,14 +94,20 @@ def sections(lengths):
 
 
 def run(mode, wanted):
-    results = {"mode": mode, "date": datetime.date.today().isoformat(), "machine": machine()}
+    results = {"mode": mode, "date": datetime.date.today().isoformat(), "machine": machine(),
+               "failed": {}}
     for name, measure in sections(QUICK if mode == "quick" else FULL).items():
         if wanted and name not in wanted:
             continue
         began = time.monotonic()
         print(f"{name} ...", file=sys.stderr, end=" ", flush=True)
-        results[name] = measure()
-        print(f"{time.monotonic() - began:.0f} s", file=sys.stderr)
+        try:
+            results[name] = measure()
+            print(f"{time.monotonic() - began:.0f} s", file=sys.stderr)
+        except (RuntimeError, subprocess.SubprocessError) as error:
+            # The other sections' figures are as good as before.
+            results["failed"][name] = str(error)
+            print(f"failed: {error}", file=sys.stderr)
     return results
 
 
@@ -124,6 +130,8 @@ def main():
     print(tables.all_tables(results))
     if given.write_docs:
         tables.write_into(HERE.parent / "docs/performance.md", results)
+    if results["failed"]:
+        sys.exit(f"bench: no figures for {', '.join(results['failed'])}; see above")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,13 @@ def us(value):
 
 
 def megasamples(rate_hz):
-    return "none tried" if rate_hz is None else f"{rate_hz / 1e6:.2f} MS/s"
+    return f"{rate_hz / 1e6:.2f} MS/s"
+
+
+def critical_rate_text(search):
+    if search["critical_rate_hz"] is None:
+        return f"below {megasamples(min(each['rate_hz'] for each in search['tried']))}"
+    return megasamples(search["critical_rate_hz"])
 
 
 def run_table(results):
@@ -174,7 +180,7 @@ def real_time_table(results):
 
 
 def critical_rate_table(results):
-    rows = [(each["workers"], megasamples(each["critical_rate_hz"]),
+    rows = [(each["workers"], critical_rate_text(each),
              f"± {each['resolution_hz'] / 1e6:.2f}", megasamples(each["as_fast_as_possible_hz"]),
              f"{each['seconds']:.0f} s") for each in results["critical_rate"]]
     return table(("workers", "nothing lost up to", "MS/s", "as fast as it can", "each run"), rows)
@@ -276,6 +282,7 @@ TABLES = {
 
 
 def all_tables(results):
+    """Every table that the results have figures for."""
     parts = [f"## {title}\n\n{render(results)}\n"
              for title, render, section in TABLES.values() if section is None or section in results]
     return "\n".join(parts)
@@ -290,5 +297,6 @@ def write_into(path, results):
         between = re.compile(rf"(<!-- bench:{name} -->\n).*?(<!-- bench -->)", re.DOTALL)
         if not between.search(text):
             raise RuntimeError(f"{path} has no place for the table '{name}'")
-        text = between.sub(lambda found, new=render(results): found[1] + new + "\n" + found[2], text)
+        new = render(results)
+        text = between.sub(lambda found, new=new: found[1] + new + "\n" + found[2], text)
     path.write_text(text)

@@ -20,7 +20,8 @@ import numpy  # noqa: E402
 import recording  # noqa: E402
 from chain import measure_chain  # noqa: E402
 from programs import (  # noqa: E402
-    BINARIES, ENVIRONMENT, Cluster, kernel_alone, median, remove_runtime_folder, run_bench, run_json,
+    BINARIES, ENVIRONMENT, Cluster, kernel_alone, median, remove_runtime_folder, run_bench,
+    run_json,
 )
 
 PYTHON = "/usr/bin/python3"  # Debian's: the one that scipy and GNU Radio are installed for
