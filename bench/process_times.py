@@ -43,6 +43,8 @@ def memory_bytes(session):
         except OSError:
             continue
         kib = {line.split(":")[0]: int(line.split()[1]) for line in lines if line.endswith("kB")}
+        if "RssAnon" not in kib:
+            continue  # it is ending
         memory = {
             "unshared": 1024 * (kib["RssAnon"] + kib["RssFile"]), "private": 1024 * kib["RssAnon"],
         }

@@ -130,8 +130,8 @@ def main():
     print(tables.all_tables(results))
     if given.write_docs:
         tables.write_into(HERE.parent / "docs/performance.md", results)
-    if results["failed"]:
-        sys.exit(f"bench: no figures for {', '.join(results['failed'])}; see above")
+    if failed := results.get("failed"):
+        sys.exit(f"bench: no figures for {', '.join(failed)}; see above")
 
 
 if __name__ == "__main__":
