@@ -94,6 +94,14 @@ def latency_table(results):
                   "P99 / 2 (round trip P99 + compute)", "frames lost"), rows)
 
 
+def hops_table(results):
+    """The hops of which the latency consists, as the coordinator's report has them."""
+    rows = [(kind, hop.replace("_", " "), us(each["p50"]), us(each["p99"]))
+            for kind, run in results["latency"].items() if run["hops"]
+            for hop, each in run["hops"].items()]
+    return table(("wake-up", "hop", "P50", "P99"), rows)
+
+
 def hand_out_table(results):
     rows = [(kind, f"{each['blocks_per_s']:,.0f}", f"{each['paced_blocks_per_s']:,.0f}",
              us(each["paced_p50_us"]), us(each["paced_p99_us"]))
@@ -273,6 +281,7 @@ TABLES = {
     "real_time": ("Real time", real_time_table, "real_time"),
     "critical_rate": ("Critical rate", critical_rate_table, "critical_rate"),
     "latency": ("Latency of 16-channel frames in real time, µs", latency_table, "latency"),
+    "hops": ("Where the latency goes, µs", hops_table, "latency"),
     "hand_out": ("Hand-outs of empty blocks, µs", hand_out_table, "hand_out"),
     "ledger": ("The ledger alone", ledger_table, "ledger"),
     "packet": ("Packets", packet_table, "packet"),
