@@ -4,18 +4,43 @@
 #include <sstream>
 #include <string>
 
+#include <unistd.h>
+
 namespace echelle {
 
-uint64_t process_start_ticks(pid_t pid) {
-    std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+namespace {
+
+// Fields of such a file from the third, the state, on. The command name before it may hold spaces
+// and parentheses: fields are counted after the last ')'. Empty when there is no such file.
+std::istringstream fields_from_state(const std::string& stat_file) {
+    std::ifstream file(stat_file);
     std::string line;
     std::getline(file, line);
-    // The command name may hold spaces and parentheses: fields are counted after the last ')'.
     const size_t name_end = line.rfind(')');
-    if (name_end == std::string::npos) {
-        return 0;
+    return std::istringstream(name_end == std::string::npos ? "" : line.substr(name_end + 1));
+}
+
+}  // namespace
+
+ThreadActivity main_thread_activity(pid_t pid) {
+    const std::string number = std::to_string(pid);
+    std::istringstream fields = fields_from_state("/proc/" + number + "/task/" + number + "/stat");
+    ThreadActivity activity;
+    fields >> activity.state;
+    std::string skipped;
+    for (int field = 4; field < 14; ++field) {
+        fields >> skipped;
     }
-    std::istringstream fields(line.substr(name_end + 1));
+    int64_t user_ticks = 0;
+    int64_t system_ticks = 0;
+    if (fields >> user_ticks >> system_ticks) {
+        activity.cpu_ns = (user_ticks + system_ticks) * (1'000'000'000 / sysconf(_SC_CLK_TCK));
+    }
+    return activity;
+}
+
+uint64_t process_start_ticks(pid_t pid) {
+    std::istringstream fields = fields_from_state("/proc/" + std::to_string(pid) + "/stat");
     std::string state;
     fields >> state;
     if (state == "Z" || state == "X") {

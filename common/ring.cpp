@@ -126,12 +126,16 @@ uint32_t producer_pid_of(RingHeader& header) {
     return std::atomic_ref<uint32_t>(header.producer_pid).load(std::memory_order_acquire);
 }
 
-// A producer that does not know its own start time leaves it 0 and is told by its pid alone.
+// Whether the process of that pid and start time exists. One that does not know its own start time
+// leaves it 0 and is told by its pid alone.
+bool process_lives(uint32_t pid, uint64_t start) {
+    const uint64_t ticks = process_start_ticks(static_cast<pid_t>(pid));
+    return ticks != 0 && (start == 0 || start == ticks);
+}
+
 bool has_live_producer(RingHeader& header) {
     const uint32_t pid = producer_pid_of(header);
-    const uint64_t ticks = pid != 0 ? process_start_ticks(static_cast<pid_t>(pid)) : 0;
-    const uint64_t start = load_relaxed(header.producer_start);
-    return ticks != 0 && (start == 0 || start == ticks);
+    return pid != 0 && process_lives(pid, load_relaxed(header.producer_start));
 }
 
 void check_slot_count(uint64_t slot_count) {
@@ -307,24 +311,41 @@ bool Ring::wait_for_frame(uint64_t position, int64_t timeout_ns) const {
     }
 }
 
-void Ring::begin_reading(uint64_t position) {
-    uint32_t reader = header_->consumer_pid.load(std::memory_order_acquire);
+// One attempt; false when another reader came or went meanwhile.
+bool Ring::take_reading() {
     const auto own_pid = static_cast<uint32_t>(getpid());
-    do {
-        if (reader != 0 && reader != own_pid &&
-            process_start_ticks(static_cast<pid_t>(reader)) != 0) {
-            throw UsageError("the ring is being read by the process with pid " +
-                             std::to_string(reader) +
-                             ": stop it, or give the producer another ring");
-        }
-        // A reader that was killed leaves its pid behind: it is replaced.
-    } while (
-        !header_->consumer_pid.compare_exchange_weak(reader, own_pid, std::memory_order_acq_rel));
+    uint64_t start = header_->consumer_start.load(std::memory_order_acquire);
+    uint32_t reader = header_->consumer_pid.load(std::memory_order_acquire);
+    if (reader != 0 && reader != own_pid && process_lives(reader, start)) {
+        throw UsageError("the ring is being read by the process with pid " +
+                         std::to_string(reader) + ": stop it, or give the producer another ring");
+    }
+    // A reader that was killed leaves pid and start behind: it is replaced. Its start goes first,
+    // so that a new pid never stands beside an old start and looks like a reused one.
+    return header_->consumer_start.compare_exchange_strong(start, 0, std::memory_order_acq_rel) &&
+           header_->consumer_pid.compare_exchange_strong(reader, own_pid,
+                                                         std::memory_order_acq_rel);
+}
+
+void Ring::begin_reading(uint64_t position) {
+    while (!take_reading()) {
+    }
+    header_->consumer_start.store(process_start_ticks(getpid()), std::memory_order_release);
     release_before(position);
+}
+
+bool Ring::consumer_alive() const {
+    const uint64_t start = header_->consumer_start.load(std::memory_order_acquire);
+    const uint32_t reader = header_->consumer_pid.load(std::memory_order_acquire);
+    return reader != 0 && process_lives(reader, start);
 }
 
 void Ring::end_reading() {
     auto own_pid = static_cast<uint32_t>(getpid());
+    if (header_->consumer_pid.load(std::memory_order_acquire) != own_pid) {
+        return;
+    }
+    header_->consumer_start.store(0, std::memory_order_release);
     header_->consumer_pid.compare_exchange_strong(own_pid, 0, std::memory_order_acq_rel);
 }
 

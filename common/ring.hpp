@@ -60,6 +60,7 @@ struct RingHeader {
     alignas(64) std::atomic<uint64_t> tail;  // 192  frames before it are no longer needed
     std::atomic<uint32_t> tail_futex;        // 200  changes whenever tail moves, for FUTEX_WAIT
     std::atomic<uint32_t> consumer_pid;      // 204  0: nobody is attached
+    std::atomic<uint64_t> consumer_start;    // 208  its start time as producer_start's, or 0
 };
 static_assert(offsetof(RingHeader, head) == 128 && offsetof(RingHeader, tail) == 192);
 static_assert(sizeof(RingHeader) == 256);
@@ -130,7 +131,11 @@ class Ring {
     // False when the producer is a process that no longer exists. True when it cannot be told.
     bool producer_alive() const;
 
+    // True when a process that lives reads the ring.
+    bool consumer_alive() const;
+
   private:
+    bool take_reading();
     Ring(SharedMemory memory, uint64_t slot_count);
     static Ring format(SharedMemory memory, const Stream& stream, uint64_t slot_count);
 

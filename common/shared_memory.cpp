@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <linux/memfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "common/control_group.hpp"
@@ -32,17 +33,28 @@ std::string mebibytes(size_t bytes) {
     return std::to_string(rounded_up(bytes, size_t{1} << 20) >> 20) + " MiB";
 }
 
-uint64_t memory_available() {
-    uint64_t available = UINT64_MAX;
-    std::ifstream meminfo("/proc/meminfo");
-    for (std::string line; std::getline(meminfo, line);) {
+// "MemAvailable:    123 kB" in a file of such lines, in bytes; UINT64_MAX when it isn't there.
+uint64_t kib_field(const char* path, const std::string& name) {
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);) {
         uint64_t kib = 0;
-        if (std::sscanf(line.c_str(), "MemAvailable: %" SCNu64 " kB", &kib) == 1) {
-            available = kib * 1024;
+        if (line.rfind(name, 0) == 0 && std::istringstream(line.substr(name.size())) >> kib) {
+            return kib * 1024;
         }
     }
-    // A control group's limit shows only as SIGBUS or an OOM kill at first touch: look before.
-    return std::min(available, control_group_memory_left());
+    return UINT64_MAX;
+}
+
+uint64_t resource_limit(decltype(RLIMIT_AS) resource) {
+    rlimit limit{};
+    return getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY ? limit.rlim_cur
+                                                                               : UINT64_MAX;
+}
+
+uint64_t address_space_left() {
+    const uint64_t limit = resource_limit(RLIMIT_AS);
+    const uint64_t used = limit != UINT64_MAX ? kib_field("/proc/self/status", "VmSize:") : 0;
+    return limit - std::min(limit, used);
 }
 
 [[noreturn]] void throw_no_memory(const std::string& what, size_t bytes, const std::string& why) {
@@ -135,6 +147,12 @@ bool still_names(const std::string& path, int fd) {
 
 }  // namespace
 
+uint64_t memory_available() {
+    // A control group's limit shows only as SIGBUS or an OOM kill at first touch: look before.
+    return std::min({kib_field("/proc/meminfo", "MemAvailable:"), control_group_memory_left(),
+                     address_space_left(), resource_limit(RLIMIT_FSIZE)});
+}
+
 std::string_view name_of(PageKind kind) {
     switch (kind) {
         case PageKind::huge_2m:
@@ -195,7 +213,7 @@ void SharedMemory::map(const std::string& what) {
 
 SharedMemory SharedMemory::anonymous(const std::string& what, size_t bytes, bool huge) {
     if (bytes > memory_available()) {
-        throw_no_memory(what, bytes, "more than the machine or its control group has");
+        throw_no_memory(what, bytes, "more than the machine or its limits allow");
     }
     if (huge) {
         SharedMemory memory;
@@ -217,6 +235,10 @@ SharedMemory SharedMemory::anonymous(const std::string& what, size_t bytes, bool
 
 bool SharedMemory::make_anonymous(size_t size, unsigned int memfd_flags) {
     fd_ = FileDescriptor(memfd_create("echelle", MFD_CLOEXEC | MFD_ALLOW_SEALING | memfd_flags));
+    if (!fd_ && memfd_flags == 0) {
+        throw RunError("cannot make memory to share (memfd_create): " + errno_text() +
+                       "; in a container: its seccomp profile");
+    }
     if (!fd_ || ftruncate(fd_.get(), static_cast<off_t>(size)) != 0) {
         return false;
     }
@@ -239,7 +261,7 @@ SharedMemory SharedMemory::create_named(const std::string& file_name, size_t byt
     const std::string path = region_path(file_name);
     // /dev/shm may be as large as the memory: reserving too much would end in an OOM kill.
     if (bytes > memory_available()) {
-        throw_no_memory(path, bytes, "more than the machine or its control group has");
+        throw_no_memory(path, bytes, "more than the machine or its limits allow");
     }
     unlink(path.c_str());
     SharedMemory memory;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,6 +20,10 @@ namespace echelle {
 
 enum class PageKind { huge_2m, transparent_huge, small_4k };
 std::string_view name_of(PageKind kind);  // "2M", "THP", "4K"
+
+// Bytes that this process may still take for shared memory: of the machine, its control groups and
+// its limits on address space and file size (which count for memory files too), the least.
+uint64_t memory_available();
 
 class SharedMemory {
   public:

@@ -7,6 +7,7 @@
 
 #include <hwloc.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include "common/error.hpp"
 
@@ -45,26 +46,34 @@ unsigned int rank_in_core(hwloc_obj_t unit) {
 
 }  // namespace
 
+uint32_t cpus_of_machine() {
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? static_cast<uint32_t>(online) : 1;
+}
+
 std::vector<Cpu> usable_cpus() {
     cpu_set_t mask;
     CPU_ZERO(&mask);
     const bool has_mask = sched_getaffinity(0, sizeof mask, &mask) == 0;
 
     std::vector<Cpu> cpus;
-    if (const Topology topology = load_topology()) {
+    // hwloc asks for the mask as well, again and again until it gets one (find_kernel_nr_cpus).
+    if (const Topology topology = has_mask ? load_topology() : nullptr) {
         const hwloc_const_cpuset_t allowed = hwloc_topology_get_allowed_cpuset(topology.get());
         hwloc_obj_t unit = nullptr;
         while ((unit = hwloc_get_next_obj_by_type(topology.get(), HWLOC_OBJ_PU, unit)) != nullptr) {
             if (hwloc_bitmap_isset(allowed, unit->os_index) != 0 &&
-                (!has_mask || in_affinity_mask(mask, unit->os_index))) {
+                in_affinity_mask(mask, unit->os_index)) {
                 cpus.push_back({unit->os_index, node_of(unit), rank_in_core(unit)});
             }
         }
     }
     if (cpus.empty()) {
-        // hwloc sees no machine (a container without /sys): the affinity mask is what there is.
-        for (unsigned int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-            if (has_mask && in_affinity_mask(mask, cpu)) {
+        // hwloc sees no machine (a container without /sys): the affinity mask is what there is, and
+        // where that may not be read, those that are online.
+        const unsigned int most = has_mask ? CPU_SETSIZE : cpus_of_machine();
+        for (unsigned int cpu = 0; cpu < most; ++cpu) {
+            if (!has_mask || in_affinity_mask(mask, cpu)) {
                 cpus.push_back({cpu, 0, 0});
             }
         }

@@ -18,6 +18,8 @@ struct Cpu {
 // process's affinity mask): one of each core first, then the cores' further hardware threads.
 // Never empty.
 std::vector<Cpu> usable_cpus();
+// CPUs that are online, whoever may use them.
+uint32_t cpus_of_machine();
 
 // The NUMA node that holds the memory at that address, which must have been touched; nothing where
 // the system doesn't tell.

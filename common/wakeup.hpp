@@ -33,8 +33,8 @@ class TokenReceiver {
     virtual ~TokenReceiver() = default;
     // To be called before the ledger is looked at for work: a token sent after it ends the wait.
     virtual void prepare() = 0;
-    // Waits for a token, the coordinator's end (`coordinator_pidfd`), or the timeout.
-    virtual void wait(int coordinator_pidfd, int64_t timeout_ns) = 0;
+    // Waits for a token, the coordinator's end (`coordinator_end`), or the timeout.
+    virtual void wait(int coordinator_end, int64_t timeout_ns) = 0;
 };
 
 // Worker.

@@ -26,11 +26,11 @@ class FutexTokenReceiver : public TokenReceiver {
   public:
     explicit FutexTokenReceiver(Ledger& ledger) : word_(ledger.work_futex()) {}
     void prepare() override { seen_ = word_.load(std::memory_order_acquire); }
-    void wait(int coordinator_pidfd, int64_t timeout_ns) override {
+    void wait(int coordinator_end, int64_t timeout_ns) override {
         futex_wait(word_, seen_, timeout_ns);
         // A futex cannot be polled beside a descriptor: the caller looks at the coordinator after
         // every wait, so the timeout bounds how long a worker outlives it.
-        static_cast<void>(coordinator_pidfd);
+        static_cast<void>(coordinator_end);
     }
 
   private:

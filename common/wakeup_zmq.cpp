@@ -84,11 +84,11 @@ class ZmqTokenReceiver : public TokenReceiver {
         socket_.connect(endpoint);
     }
     void prepare() override { drain(socket_); }
-    void wait(int coordinator_pidfd, int64_t timeout_ns) override {
+    void wait(int coordinator_end, int64_t timeout_ns) override {
         std::array<zmq::pollitem_t, 2> items{
             zmq::pollitem_t{socket_.handle(), 0, ZMQ_POLLIN, 0},
-            zmq::pollitem_t{nullptr, coordinator_pidfd, ZMQ_POLLIN, 0}};
-        poll_quietly(items.data(), coordinator_pidfd >= 0 ? 2 : 1, timeout_ns);
+            zmq::pollitem_t{nullptr, coordinator_end, ZMQ_POLLIN, 0}};
+        poll_quietly(items.data(), coordinator_end >= 0 ? 2 : 1, timeout_ns);
     }
 
   private:

@@ -81,10 +81,14 @@ void check_median_memory(const Stream& stream, const WelchParameters& welch, con
     }
 }
 
+// One group being written, one being read, the history before it, and one to spare.
+uint64_t fewest_ring_frames(const BlockPlan& plan) {
+    return uint64_t{3} * plan.group_frames + plan.history_frames + 1;
+}
+
 uint64_t choose_ring_frames(const Stream& stream, const BlockPlan& plan,
                             const BlockPlanRequest& request) {
-    // One group being written, one being read, the history before it, and one to spare.
-    const uint64_t fewest = uint64_t{3} * plan.group_frames + plan.history_frames + 1;
+    const uint64_t fewest = fewest_ring_frames(plan);
     const std::string why = std::to_string(plan.group_frames) + " frames to a block and " +
                             std::to_string(plan.history_frames) +
                             " of history, which nperseg reaches back";
@@ -124,7 +128,14 @@ BlockPlan plan_blocks(const Stream& stream, const WelchParameters& welch,
     plan.block_channels = choose_block_channels(stream, request);
     plan.blocks_per_group =
         (stream.geometry.channels + plan.block_channels - 1) / plan.block_channels;
-    plan.ring_frames = choose_ring_frames(stream, plan, request);
+    plan.usual_ring_frames = choose_ring_frames(stream, plan, request);
+    plan.ring_frames = plan.usual_ring_frames;
+    if (!request.given_ring_frames && !request.ring_frames) {
+        // A short ring bridges shorter pauses only, but it runs.
+        plan.ring_frames = std::clamp(request.most_ring_bytes / stream.geometry.frame_bytes(),
+                                      std::min(plan.usual_ring_frames, fewest_ring_frames(plan)),
+                                      plan.usual_ring_frames);
+    }
     check_median_memory(stream, welch, plan, request);
 
     uint64_t rows = 1;

@@ -24,6 +24,7 @@ struct BlockPlanRequest {
     std::optional<uint64_t> ring_frames;
     std::optional<uint64_t> given_ring_frames;  // the ring of an outside producer: its length
     std::optional<uint64_t> total_samples;      // of the whole source, when it is known
+    uint64_t most_ring_bytes = UINT64_MAX;      // that a ring of automatic length should take
 };
 
 struct BlockPlan {
@@ -34,9 +35,10 @@ struct BlockPlan {
     uint32_t history_frames = 0;  // most frames before its own that a block reads
     uint32_t most_values = 0;     // largest packet of a block, in float32
     uint64_t ring_frames = 0;
-    uint32_t ledger_blocks = 0;  // blocks open at once
-    size_t result_bytes = 0;     // of one block
-    std::string reason;          // one sentence for the report
+    uint64_t usual_ring_frames = 0;  // what they would be with memory enough
+    uint32_t ledger_blocks = 0;      // blocks open at once
+    size_t result_bytes = 0;         // of one block
+    std::string reason;              // one sentence for the report
 
     uint32_t most_listed_frames() const { return history_frames + group_frames; }
 };

@@ -119,7 +119,7 @@ class NurseryProcess {
         while (true) {
             std::array<pollfd, 3> watched{pollfd{socket_.get(), POLLIN, 0},
                                           pollfd{signals_.get(), POLLIN, 0},
-                                          pollfd{setup_.coordinator_pidfd, POLLIN, 0}};
+                                          pollfd{setup_.coordinator_end, POLLIN, 0}};
             // The timeout makes good a SIGCHLD that was merged with another.
             if (poll(watched.data(), watched.size(), 1000) < 0 && errno != EINTR) {
                 break;
@@ -204,8 +204,8 @@ class NurseryProcess {
             }
         }
         // A coordinator that ends in order removes its files itself; a killed one cannot. Its
-        // socket closes a moment before its pidfd tells of its death.
-        pollfd coordinator{setup_.coordinator_pidfd, POLLIN, 0};
+        // socket closes a moment before its end is told.
+        pollfd coordinator{setup_.coordinator_end, POLLIN, 0};
         if (!dismissed_ && poll(&coordinator, 1, patience_with_death_ms) > 0) {
             instance_.remove_files();
         }
@@ -240,7 +240,7 @@ void run_nursery(const WorkerSetup& setup, Instance& instance, FileDescriptor so
     NurseryProcess(setup, instance, std::move(socket)).run();
 }
 
-Nursery Nursery::start(const WorkerSetup& setup, Instance& instance) {
+Nursery Nursery::start(const WorkerSetup& setup, Instance& instance, LifeLine& life_line) {
     NurserySockets sockets = make_nursery_sockets();
     const pid_t pid = fork();
     if (pid < 0) {
@@ -249,6 +249,7 @@ Nursery Nursery::start(const WorkerSetup& setup, Instance& instance) {
     }
     if (pid == 0) {
         sockets.ours.close();
+        life_line.let_go();
         run_nursery(setup, instance, std::move(sockets.theirs));
     }
     return Nursery(pid, std::move(sockets.ours));

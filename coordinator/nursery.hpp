@@ -4,9 +4,9 @@
 // context (libzmq#4131, #3223, #1193).
 //
 // It talks to the coordinator over a socketpair of fixed-size messages; a spawned worker's pidfd
-// comes with the answer. When the coordinator vanishes it kills its workers, removes the instance's
-// files and ends. SIGINT and SIGTERM are ignored here and in workers: stopping is the
-// coordinator's.
+// comes with the answer, where pidfds are allowed. When the coordinator vanishes it kills its
+// workers, removes the instance's files and ends. SIGINT and SIGTERM are ignored here and in
+// workers: stopping is the coordinator's.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,7 @@
 
 #include "common/file_descriptor.hpp"
 #include "common/instance.hpp"
+#include "coordinator/life_line.hpp"
 #include "worker/worker_loop.hpp"
 
 namespace echelle {
@@ -24,7 +25,7 @@ namespace echelle {
 struct NurseryMessage {
     enum class Kind : uint32_t {
         spawn = 1,         // coordinator -> nursery: fork worker `id`
-        spawned = 2,       // nursery -> coordinator: it is `pid`; its pidfd comes along
+        spawned = 2,       // nursery -> coordinator: it is `pid`; its pidfd comes along, if any
         spawn_failed = 3,  // nursery -> coordinator: fork failed with errno `status`
         ended = 4,         // nursery -> coordinator: `pid` ended with wait status `status`
         dismiss = 5,       // coordinator -> nursery: end; I am not dying and clear up myself
@@ -39,9 +40,9 @@ struct NurseryMessage {
 
 class Nursery {
   public:
-    // Forks the nursery process. To be called while this process has one thread. `setup` and
-    // `instance` are used by the child, which never returns from here. Throws RunError.
-    static Nursery start(const WorkerSetup& setup, Instance& instance);
+    // Forks the nursery process. To be called while this process has one thread. The
+    // arguments are used by the child, which never returns from here. Throws RunError.
+    static Nursery start(const WorkerSetup& setup, Instance& instance, LifeLine& life_line);
     // A nursery that runs already: its process and our end of its socket.
     Nursery(pid_t pid, FileDescriptor socket) : pid_(pid), socket_(std::move(socket)) {}
 

@@ -116,7 +116,7 @@ Nursery exec_nursery(const Preparation& run) {
     const Json seed{{"ring", heirlooms.pass_on(run.ring->descriptor())},
                     {"ledger", heirlooms.pass_on(run.ledger->descriptor())},
                     {"socket", heirlooms.pass_on(sockets.theirs.get())},
-                    {"coordinator", heirlooms.pass_on(setup.coordinator_pidfd)},
+                    {"coordinator", heirlooms.pass_on(setup.coordinator_end)},
                     {"lock", heirlooms.pass_on(run.instance->lock_descriptor())},
                     {"wisdom", heirlooms.pass_on(wisdom.get())},
                     {"instance", run.instance->name()},
@@ -167,7 +167,7 @@ void become_nursery(const std::string& text) {
     setup.most_values = seed.at("most_values");
     setup.notify = parse_notify_kind(seed.at("notify").get<std::string>());
     setup.endpoints = instance.wakeup_endpoints();
-    setup.coordinator_pidfd = coordinator.get();
+    setup.coordinator_end = coordinator.get();
     run_nursery(setup, instance, std::move(socket));
 }
 

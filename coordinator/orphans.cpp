@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
 #include <system_error>
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace echelle {
@@ -44,6 +47,17 @@ std::vector<pid_t> children_of_this_process() {
         }
     }
     return children;
+}
+
+void end_child(pid_t child) {
+    siginfo_t seen{};
+    if (waitid(P_PID, static_cast<id_t>(child), &seen, WEXITED | WNOWAIT | WNOHANG) != 0) {
+        return;
+    }
+    kill(child, SIGKILL);
+    while (waitid(P_PID, static_cast<id_t>(child), &seen, WEXITED | WNOWAIT) != 0 &&
+           errno == EINTR) {
+    }
 }
 
 }  // namespace echelle

@@ -5,9 +5,6 @@
 #include <cstdio>
 #include <string>
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include "common/clock.hpp"
 #include "common/error.hpp"
 #include "coordinator/limits.hpp"
@@ -18,6 +15,8 @@ namespace {
 
 // How far `echellectl scale` can go in any run: a record is one cache line.
 constexpr uint32_t fewest_worker_records = 1024;
+// Below this, small pages fit a CPU's table of them anyway.
+constexpr size_t smallest_ring_for_huge_pages = size_t{32} << 20;
 
 void check_recording_is_long_enough(const Source& source, const WelchParameters& welch) {
     const auto stretch = source.longest_stretch();
@@ -45,6 +44,7 @@ void plan_work(Preparation& run) {
     request.block_frames = run.options.block_frames;
     request.ring_frames = run.options.ring_frames;
     request.total_samples = run.source->total_samples();
+    request.most_ring_bytes = memory_available() / 2;  // the rest is for workers and results
     if (run.ring) {
         request.given_ring_frames = run.ring->slot_count();
     }
@@ -70,6 +70,29 @@ void make_plans(Preparation& run) {
     }
 }
 
+// What this machine does not give: one line each, and it works all the same.
+void tell_what_is_missing(const Preparation& run) {
+    if (run.plan.ring_frames < run.plan.usual_ring_frames) {
+        warn("the ring has " + std::to_string(run.plan.ring_frames) + " frames instead of " +
+             std::to_string(run.plan.usual_ring_frames) +
+             ": more memory is not allowed (control group, ulimit -v, ulimit -f) or not there; "
+             "shorter pauses of the workers are bridged");
+    }
+    if (run.options.quiet) {
+        return;
+    }
+    const uint32_t all_cpus = cpus_of_machine();
+    if (run.usable_cpus.size() < all_cpus) {
+        warn("this program may use " + std::to_string(run.usable_cpus.size()) + " of the " +
+             std::to_string(all_cpus) + " CPUs (affinity mask or cpuset)");
+    }
+    if (!run.ring_is_outside && run.ring->page_kind() == PageKind::small_4k &&
+        run.ring->region_bytes() >= smallest_ring_for_huge_pages) {
+        warn("no huge pages for the ring of " + std::to_string(run.ring->region_bytes() >> 20) +
+             " MiB: it has small ones, which cost some speed (deploy/tune.sh gives huge ones)");
+    }
+}
+
 void make_ledger(Preparation& run) {
     LedgerShape shape;
     shape.capacity = run.plan.ledger_blocks;
@@ -80,10 +103,11 @@ void make_ledger(Preparation& run) {
 }
 
 void fill_worker_setup(Preparation& run) {
-    run.own_pidfd = FileDescriptor(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
-    if (!run.own_pidfd) {
-        throw RunError("this kernel refuses pidfd_open (" + errno_text() +
-                       "): Linux 5.3 or later without a seccomp filter on it is needed");
+    run.life_line = LifeLine::of_this_process();
+    if (!run.life_line.why_no_pidfd().empty()) {
+        warn("pidfd_open is refused (" + run.life_line.why_no_pidfd() +
+             "): deaths are learnt from the nursery instead, somewhat later; Linux 5.3 or a "
+             "seccomp profile that allows it does better");
     }
     run.setup.ring = &*run.ring;
     run.setup.ledger = &*run.ledger;
@@ -95,7 +119,7 @@ void fill_worker_setup(Preparation& run) {
     run.setup.most_values = run.plan.most_values;
     run.setup.notify = run.options.notify;
     run.setup.endpoints = run.instance->wakeup_endpoints();
-    run.setup.coordinator_pidfd = run.own_pidfd.get();
+    run.setup.coordinator_end = run.life_line.watched();
 }
 
 void block_signals() {
@@ -160,6 +184,7 @@ std::unique_ptr<Preparation> prepare(const Options& options) {
     }
     place_workers(*run);
     make_ledger(*run);
+    tell_what_is_missing(*run);
     make_plans(*run);  // may take a minute: after everything that can be refused at once
     take_instance_name(*run);
     fill_worker_setup(*run);

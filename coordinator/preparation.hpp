@@ -13,6 +13,7 @@
 #include "common/ring.hpp"
 #include "common/topology.hpp"
 #include "coordinator/block_plan.hpp"
+#include "coordinator/life_line.hpp"
 #include "coordinator/options.hpp"
 #include "coordinator/sources/source.hpp"
 #include "worker/fft_plans.hpp"
@@ -47,7 +48,7 @@ struct Preparation {
     std::optional<FftPlans> plans;
     std::optional<Ledger> ledger;
     std::optional<Instance> instance;
-    FileDescriptor own_pidfd;
+    LifeLine life_line;
     WorkerSetup setup;
 };
 

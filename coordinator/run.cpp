@@ -94,12 +94,17 @@ class Conductor {
     static Nursery start_nursery(Preparation& run) {
         // Workers orphaned by a killed nursery come to us, to be reaped and counted.
         prctl(PR_SET_CHILD_SUBREAPER, 1);
-        return Nursery::start(run.setup, *run.instance);
+        return Nursery::start(run.setup, *run.instance, run.life_line);
     }
 
     static FileDescriptor make_signal_descriptor() {
         const sigset_t set = watched_signals();
-        return FileDescriptor(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+        FileDescriptor made(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+        if (!made) {
+            throw RunError("cannot make a signalfd: " + errno_text() +
+                           "; in a container: its seccomp profile");
+        }
+        return made;
     }
 
     void start() {

@@ -15,6 +15,7 @@
 #include "common/clock.hpp"
 #include "common/error.hpp"
 #include "common/fault_point.hpp"
+#include "common/process.hpp"
 #include "coordinator/orphans.hpp"
 
 namespace echelle {
@@ -147,6 +148,7 @@ void Supervisor::spawn(Slot& slot) {
     slot.spawned_ns = monotonic_ns();
     slot.pid = 0;
     slot.kill_reason.clear();
+    slot.late_wait = UINT64_MAX;
     WorkerRecord& record = setup_.ledger->worker(slot.id);
     record.leave.store(0, std::memory_order_relaxed);
     slot.blocks_at_birth = record.blocks.load(std::memory_order_relaxed);
@@ -302,6 +304,21 @@ void Supervisor::respawn_those_due(int64_t now_ns) {
     }
 }
 
+// Late by the clock, but ready to run and given no CPU: a machine that is too busy for its workers.
+// Its replacement would fare no better, and three such deaths would cost the block. One that is
+// late by its own CPU time as well loops.
+bool Supervisor::is_starved(Slot& slot, uint64_t wait, int64_t lease_ns) {
+    const ThreadActivity now = main_thread_activity(slot.pid);
+    if (now.state != 'R') {
+        return false;
+    }
+    if (slot.late_wait != wait) {
+        slot.late_wait = wait;
+        slot.late_cpu_ns = now.cpu_ns;
+    }
+    return now.cpu_ns - slot.late_cpu_ns < lease_ns;
+}
+
 // Killed first and waited for by its pidfd, like any other death: only then is its block handed on,
 // since a worker that was merely stopped could still write.
 void Supervisor::kill_hung_workers() {
@@ -314,6 +331,9 @@ void Supervisor::kill_hung_workers() {
         Slot& slot = slots_[overdue.owner];
         if (slot.incarnation != overdue.incarnation || !slot.kill_reason.empty() ||
             (slot.state != WorkerState::running && slot.state != WorkerState::draining)) {
+            continue;
+        }
+        if (is_starved(slot, overdue.block, lease_ns)) {
             continue;
         }
         slot.kill_reason = "hung: held block " + std::to_string(overdue.block) + " for " +
@@ -335,7 +355,8 @@ void Supervisor::kill_workers_that_look_for_nothing(int64_t now_ns) {
             std::max(record.looked_ns.load(std::memory_order_relaxed), slot.spawned_ns);
         // One that computes for long is the lease's affair.
         if (slot.state != WorkerState::running || !slot.kill_reason.empty() ||
-            leases_.holds_a_block(slot.id, slot.incarnation) || now_ns - looked_ns < silent_ns) {
+            leases_.holds_a_block(slot.id, slot.incarnation) || now_ns - looked_ns < silent_ns ||
+            is_starved(slot, static_cast<uint64_t>(looked_ns), silent_ns)) {
             continue;
         }
         slot.kill_reason = "hung: has not looked for work for " +
@@ -385,6 +406,8 @@ void Supervisor::nursery_died() {
     if (leaving_) {
         return;
     }
+    end_child(setup_.nursery->pid());  // only then are its workers ours
+    bury_workers_of_the_nursery();
     kill_unknown_children();
     for (Slot& slot : slots_) {
         if (slot.state != WorkerState::starting) {
@@ -430,6 +453,18 @@ void Supervisor::replace_nursery() {
     watch(setup_.nursery->socket(), nursery_key);
 }
 
+// Without a pidfd a worker's death is the nursery's to tell, and it may have died before it did.
+// Those that live are our children by now, and so are those that died since.
+void Supervisor::bury_workers_of_the_nursery() {
+    const std::vector<pid_t> children = children_of_this_process();
+    for (Slot& slot : slots_) {
+        if (!slot.pidfd &&
+            std::find(children.begin(), children.end(), slot.pid) == children.end()) {
+            worker_died(slot);
+        }
+    }
+}
+
 // Workers whose birth the nursery could not tell us of work under an identity that would be given
 // away again: they must go before it is.
 void Supervisor::kill_unknown_children() {
@@ -447,9 +482,11 @@ void Supervisor::kill_unknown_children() {
 }
 
 void Supervisor::kill_worker(const Slot& slot) const {
-    if (slot.pidfd) {
-        syscall(SYS_pidfd_send_signal, slot.pidfd.get(), SIGKILL, nullptr, 0);
-    } else {
+    const bool sent =
+        slot.pidfd && syscall(SYS_pidfd_send_signal, slot.pidfd.get(), SIGKILL, nullptr, 0) == 0;
+    // Refused, or no pidfd. Should the nursery have reaped it this moment, the number is not in
+    // use: the kernel gives out all others first.
+    if (!sent && (!slot.pidfd || errno != ESRCH)) {
         kill(slot.pid, SIGKILL);
     }
 }

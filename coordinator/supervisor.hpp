@@ -113,6 +113,8 @@ class Supervisor {
         uint64_t blocks_at_birth = 0;  // of its record, when this life began
         int64_t respawn_at_ns = 0;
         uint32_t quick_deaths = 0;            // in a row
+        uint64_t late_wait = UINT64_MAX;      // what it was first seen to be late with
+        int64_t late_cpu_ns = 0;              // CPU time that it had used by then
         std::optional<Cpu> cpu;               // where it was put
         std::string kill_reason;              // set when we killed it ourselves
         std::optional<size_t> open_recovery;  // waiting for its respawn
@@ -126,9 +128,11 @@ class Supervisor {
     void respawn_those_due(int64_t now_ns);
     void nursery_died();
     void replace_nursery();
+    void bury_workers_of_the_nursery();
     void kill_unknown_children();
     void kill_hung_workers();
     void kill_workers_that_look_for_nothing(int64_t now_ns);
+    static bool is_starved(Slot& slot, uint64_t wait, int64_t lease_ns);
     void kill_worker(const Slot& slot) const;
     void ask_to_leave(Slot& slot);
     void note_scaling(uint32_t from, uint32_t to, const std::string& reason);

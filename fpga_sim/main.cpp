@@ -16,7 +16,6 @@
 
 #include "common/clock.hpp"
 #include "common/error.hpp"
-#include "common/process.hpp"
 #include "common/ring.hpp"
 #include "fpga_sim/frame_producer.hpp"
 #include "fpga_sim/sim_options.hpp"
@@ -67,19 +66,13 @@ void add_options(CLI::App& app, Arguments& arguments) {
     }
 }
 
-// A consumer that is attached and lives.
-bool is_consumed(const Ring& ring) {
-    const uint32_t pid = ring.header().consumer_pid.load(std::memory_order_acquire);
-    return pid != 0 && process_start_ticks(static_cast<pid_t>(pid)) != 0;
-}
-
 void pause_briefly() {
     const timespec pause{0, 2'000'000};
     nanosleep(&pause, nullptr);
 }
 
 void wait_for_consumer(const Ring& ring) {
-    while (!stop_asked.load(std::memory_order_relaxed) && !is_consumed(ring)) {
+    while (!stop_asked.load(std::memory_order_relaxed) && !ring.consumer_alive()) {
         pause_briefly();
     }
 }
@@ -91,7 +84,7 @@ void wait_for_detachment(const Ring& ring) {
     const int64_t deadline = monotonic_ns() + (was_consumed ? 0 : attach_grace_ns);
     bool seen = false;
     while (!stop_asked.load(std::memory_order_relaxed)) {
-        const bool consumed = is_consumed(ring);
+        const bool consumed = ring.consumer_alive();
         seen = seen || consumed;
         if (!consumed && (seen || monotonic_ns() >= deadline)) {
             return;

@@ -57,7 +57,7 @@ class Worker {
             if (should_leave()) {
                 break;
             }
-            tokens_->wait(setup_.coordinator_pidfd, longest_wait_ns);
+            tokens_->wait(setup_.coordinator_end, longest_wait_ns);
         }
         set_stage(WorkerStage::leaving);
     }
@@ -178,7 +178,7 @@ class Worker {
     }
 
     bool coordinator_is_gone() const {
-        pollfd descriptor{setup_.coordinator_pidfd, POLLIN, 0};
+        pollfd descriptor{setup_.coordinator_end, POLLIN, 0};
         return poll(&descriptor, 1, 0) > 0;
     }
 

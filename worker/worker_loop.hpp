@@ -28,7 +28,7 @@ struct WorkerSetup {
     uint32_t most_values = 0;    // float32 values of one channel's packet
     NotifyKind notify = NotifyKind::zmq;
     WakeupEndpoints endpoints;
-    int coordinator_pidfd = -1;  // readable when the coordinator is gone
+    int coordinator_end = -1;  // readable, or hung up, when the coordinator is gone
 };
 
 struct WorkerIdentity {

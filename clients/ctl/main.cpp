@@ -3,10 +3,12 @@
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 #include <zmq.hpp>
 
 #include "clients/ctl/status_page.hpp"
@@ -28,9 +30,12 @@ struct Request {
     int timeout_ms = 2000;
 };
 
+std::string endpoint_of(const Request& request) {
+    return request.endpoint.empty() ? echelle::control_endpoint(request.name) : request.endpoint;
+}
+
 Json ask(const Request& request) {
-    const std::string endpoint =
-        request.endpoint.empty() ? echelle::control_endpoint(request.name) : request.endpoint;
+    const std::string endpoint = endpoint_of(request);
     zmq::context_t context(1);
     zmq::socket_t socket(context, zmq::socket_type::dealer);
     socket.set(zmq::sockopt::linger, 0);
@@ -60,9 +65,17 @@ Json ask(const Request& request) {
     return answer["result"];
 }
 
+// Whether the coordinator's socket has been removed, where it is a file.
+bool is_gone(const Request& request) {
+    constexpr std::string_view scheme = "ipc://";
+    const std::string endpoint = endpoint_of(request);
+    return endpoint.starts_with(scheme) && access(endpoint.c_str() + scheme.size(), F_OK) != 0;
+}
+
 void carry_out(const Request& request) {
     if (request.command == "top") {
-        echelle::watch_top([&request] { return ask(request); });
+        echelle::watch_top([&request] { return ask(request); },
+                           [&request] { return is_gone(request); });
         return;
     }
     const Json result = ask(request);
@@ -83,7 +96,7 @@ void declare_commands(CLI::App& app, Request& request, unsigned int& number) {
         return command;
     };
     add("status", "What the run has done and does");
-    add("top", "The same as a live view; ends with Ctrl-C");
+    add("top", "The same as a live view; ends with q or Ctrl-C");
     add("scale", "Have N workers from now on")->add_option("N", number)->required();
     add("drain", "Let worker ID finish its block and leave")->add_option("ID", number)->required();
     add("pause", "Workers claim nothing more");

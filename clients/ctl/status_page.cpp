@@ -2,11 +2,10 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <ctime>
 #include <map>
+#include <optional>
 
-#include <unistd.h>
-
+#include "clients/ctl/live_terminal.hpp"
 #include "common/error.hpp"
 
 namespace echelle {
@@ -14,7 +13,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double top_interval_s = 0.5;
+constexpr int top_interval_ms = 500;
+constexpr int most_missed_answers = 5;
 
 template <typename... Values>
 void add_line(std::string& page, const char* format, Values... values) {
@@ -101,6 +101,15 @@ void add_workers(std::string& page, const Json& workers, Rates& rates) {
     }
 }
 
+std::string top_page(const Json& status, Rates& rates) {
+    std::string page;
+    add_line(page, "echelle %s   %.1f s", status.at("config").at("name").get<std::string>().c_str(),
+             status.at("wall_s").get<double>());
+    add_summary(page, status);
+    add_workers(page, status.at("workers"), rates);
+    return page;
+}
+
 }  // namespace
 
 std::string status_page(const Json& status) {
@@ -110,34 +119,36 @@ std::string status_page(const Json& status) {
     return page;
 }
 
-void watch_top(const std::function<Json()>& ask) {
-    const bool is_terminal = isatty(STDOUT_FILENO) == 1;
+void watch_top(const std::function<Json()>& ask, const std::function<bool()>& is_gone) {
     Rates rates;
     double last_wall_s = 0;
-    do {
-        Json status;
-        try {
-            status = ask();
-        } catch (const RunError&) {
-            if (last_wall_s == 0) {
-                throw;
+    int missed = 0;                      // answers, in a row
+    std::optional<Json> status = ask();  // nobody who answers: the terminal is left alone
+    bool has_ended = false;
+    {
+        const LiveTerminal terminal;
+        do {
+            if (status) {
+                const double wall_s = status->at("wall_s").get<double>();
+                rates.seconds = last_wall_s > 0 ? wall_s - last_wall_s : 0;
+                last_wall_s = wall_s;
+                terminal.show(top_page(*status, rates));
             }
-            std::puts("the run has ended");
-            return;
-        }
-        const double wall_s = status.at("wall_s").get<double>();
-        rates.seconds = last_wall_s > 0 ? wall_s - last_wall_s : 0;
-        last_wall_s = wall_s;
-        std::string page = is_terminal ? "\033[H\033[2J" : "";
-        add_line(page, "echelle %s   %.1f s",
-                 status.at("config").at("name").get<std::string>().c_str(), wall_s);
-        add_summary(page, status);
-        add_workers(page, status.at("workers"), rates);
-        std::fputs(page.c_str(), stdout);
-        std::fflush(stdout);
-        const timespec pause{0, static_cast<long>(top_interval_s * 1e9)};
-        nanosleep(&pause, nullptr);
-    } while (is_terminal);
+            if (!terminal.is_live() || terminal.wait_for_end(top_interval_ms)) {
+                break;
+            }
+            try {
+                status = ask();
+                missed = 0;
+            } catch (const RunError&) {
+                status.reset();
+                has_ended = is_gone() || ++missed == most_missed_answers;
+            }
+        } while (!has_ended);
+    }
+    if (has_ended) {
+        std::puts("the run has ended");
+    }
 }
 
 }  // namespace echelle

@@ -65,7 +65,8 @@ struct header {
     _Atomic uint64_t tail; /* written by the consumer */
     _Atomic uint32_t tail_futex;
     _Atomic uint32_t consumer_pid;
-    uint8_t zero2[48];
+    _Atomic uint64_t consumer_start;
+    uint8_t zero2[40];
 };
 _Static_assert(offsetof(struct header, producer_start) == 104, "layout");
 _Static_assert(offsetof(struct header, head) == 128, "layout");

@@ -60,6 +60,25 @@ TEST(BlockPlan, RefusesARingThatIsTooShort) {
     EXPECT_THROW(plan_blocks(usual_stream(), WelchParameters{}, request), UsageError);
 }
 
+TEST(BlockPlan, TakesAShorterRingWhereMemoryIsShort) {
+    BlockPlanRequest request;
+    const size_t frame_bytes = size_t{128} * 2048 * 2;
+    EXPECT_EQ(plan_blocks(usual_stream(), WelchParameters{}, request).ring_frames, 256U);
+    request.most_ring_bytes = 100 * frame_bytes;
+    const BlockPlan shorter = plan_blocks(usual_stream(), WelchParameters{}, request);
+    EXPECT_EQ(shorter.ring_frames, 100U);
+    EXPECT_EQ(shorter.usual_ring_frames, 256U);
+    // 3 groups of 4, one frame of history and one to spare are the least.
+    request.most_ring_bytes = 1;
+    EXPECT_EQ(plan_blocks(usual_stream(), WelchParameters{}, request).ring_frames, 14U);
+    // What was asked for, or is another's, is not changed.
+    request.ring_frames = 200;
+    EXPECT_EQ(plan_blocks(usual_stream(), WelchParameters{}, request).ring_frames, 200U);
+    request.ring_frames.reset();
+    request.given_ring_frames = 300;
+    EXPECT_EQ(plan_blocks(usual_stream(), WelchParameters{}, request).ring_frames, 300U);
+}
+
 TEST(BlockPlan, RefusesAMedianThatMemoryCannotHold) {
     BlockPlanRequest request;
     WelchParameters welch;

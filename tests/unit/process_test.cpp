@@ -17,6 +17,42 @@ int sleep_for_ever() {
     }
 }
 
+TEST(MainThreadActivity, TellsRunningFromSleepingAndStopped) {
+    ChildProcess idle(sleep_for_ever);
+    while (main_thread_activity(idle.pid()).state != 'S') {
+        usleep(1000);
+    }
+    EXPECT_LT(main_thread_activity(idle.pid()).cpu_ns, 1'000'000'000);
+    idle.send(SIGSTOP);
+    while (main_thread_activity(idle.pid()).state != 'T') {
+        usleep(1000);
+    }
+
+    const ChildProcess busy([] {
+        for (volatile int turns = 0;; turns = turns + 1) {
+        }
+        return 0;
+    });
+    // Its own clock says how much it has used, whatever else runs on this machine.
+    clockid_t clock = 0;
+    ASSERT_EQ(clock_getcpuclockid(busy.pid(), &clock), 0);
+    while (clock_ns(clock) < 100'000'000) {
+        usleep(1000);
+    }
+    const ThreadActivity seen = main_thread_activity(busy.pid());
+    EXPECT_EQ(seen.state, 'R');
+    EXPECT_GE(seen.cpu_ns, 80'000'000);
+    EXPECT_LE(seen.cpu_ns, clock_ns(clock) + 20'000'000);
+}
+
+TEST(MainThreadActivity, IsUnknownForTheDeadAndReaped) {
+    ChildProcess child([] { return 0; });
+    const pid_t pid = child.pid();
+    child.wait();
+    EXPECT_EQ(main_thread_activity(pid).state, '?');
+    EXPECT_EQ(main_thread_activity(pid).cpu_ns, 0);
+}
+
 TEST(ProcessStartTicks, AgreesWithTheClockSinceBoot) {
     const double before_s = static_cast<double>(clock_ns(CLOCK_BOOTTIME)) * 1e-9;
     const ChildProcess child(sleep_for_ever);

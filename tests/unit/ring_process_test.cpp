@@ -1,11 +1,13 @@
 // The ring between processes: who is alive, and who may overwrite what.
 #include <algorithm>
+#include <cstring>
 #include <string>
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include "common/error.hpp"
+#include "common/process.hpp"
 #include "common/ring.hpp"
 #include "tests/unit/child_process.hpp"
 #include "tests/unit/ring_region.hpp"
@@ -167,6 +169,36 @@ TEST(RingProcess, HasOneReaderAtATimeAndAKilledOneMakesRoom) {
     ring.end_reading();
     EXPECT_EQ(ring.header().consumer_pid.load(), 0U);
     EXPECT_EQ(ring.header().tail.load(), 5U);
+}
+
+TEST(RingProcess, AReusedPidIsNotTakenForAReader) {
+    Ring ring = Ring::anonymous(small_stream(), 4);
+    ChildProcess somebody([] { return wait_to_be_killed(); });
+    const auto pid = static_cast<uint32_t>(somebody.pid());
+    RingHeader& header = ring.header();
+    header.consumer_pid.store(pid);
+    header.consumer_start.store(process_start_ticks(somebody.pid()));
+    EXPECT_TRUE(ring.consumer_alive());
+    EXPECT_THROW(ring.begin_reading(0), UsageError);
+    header.consumer_start.store(0);  // not known: the pid alone tells
+    EXPECT_TRUE(ring.consumer_alive());
+    EXPECT_THROW(ring.begin_reading(0), UsageError);
+    header.consumer_start.store(process_start_ticks(somebody.pid()) - 1);
+    EXPECT_FALSE(ring.consumer_alive());
+    ring.begin_reading(2);
+    EXPECT_TRUE(ring.consumer_alive());
+    // Bytes 204 and 208, as docs/ring.md has them.
+    const auto* bytes = reinterpret_cast<const char*>(&header);
+    uint32_t reader = 0;
+    uint64_t start = 0;
+    std::memcpy(&reader, bytes + 204, sizeof reader);
+    std::memcpy(&start, bytes + 208, sizeof start);
+    EXPECT_EQ(reader, static_cast<uint32_t>(getpid()));
+    EXPECT_EQ(start, process_start_ticks(getpid()));
+    ring.end_reading();
+    EXPECT_EQ(header.consumer_pid.load(), 0U);
+    EXPECT_EQ(header.consumer_start.load(), 0U);
+    EXPECT_FALSE(ring.consumer_alive());
 }
 
 TEST(RingProcess, AForkedChildThatEndsLeavesItsParentsRing) {

@@ -39,6 +39,7 @@ TEST(UsableCpus, AreThoseOfTheAffinityMaskEachOnce) {
         EXPECT_TRUE(seen.insert(cpu.number).second) << cpu.number;
     }
     EXPECT_EQ(cpus.size(), static_cast<size_t>(CPU_COUNT(&mask)));
+    EXPECT_GE(cpus_of_machine(), cpus.size());
 }
 
 TEST(UsableCpus, FollowANarrowerMask) {
