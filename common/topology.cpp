@@ -20,8 +20,11 @@ struct TopologyDeleter {
 using Topology = std::unique_ptr<hwloc_topology, TopologyDeleter>;
 
 Topology load_topology() {
+    // hwloc asks for the affinity mask as well, again and again until it gets one
+    // (hwloc_linux_find_kernel_nr_cpus).
+    cpu_set_t mask;
     hwloc_topology_t topology = nullptr;
-    if (hwloc_topology_init(&topology) != 0) {
+    if (sched_getaffinity(0, sizeof mask, &mask) != 0 || hwloc_topology_init(&topology) != 0) {
         return nullptr;
     }
     Topology owned(topology);
@@ -57,13 +60,12 @@ std::vector<Cpu> usable_cpus() {
     const bool has_mask = sched_getaffinity(0, sizeof mask, &mask) == 0;
 
     std::vector<Cpu> cpus;
-    // hwloc asks for the mask as well, again and again until it gets one (find_kernel_nr_cpus).
-    if (const Topology topology = has_mask ? load_topology() : nullptr) {
+    if (const Topology topology = load_topology()) {
         const hwloc_const_cpuset_t allowed = hwloc_topology_get_allowed_cpuset(topology.get());
         hwloc_obj_t unit = nullptr;
         while ((unit = hwloc_get_next_obj_by_type(topology.get(), HWLOC_OBJ_PU, unit)) != nullptr) {
             if (hwloc_bitmap_isset(allowed, unit->os_index) != 0 &&
-                in_affinity_mask(mask, unit->os_index)) {
+                (!has_mask || in_affinity_mask(mask, unit->os_index))) {
                 cpus.push_back({unit->os_index, node_of(unit), rank_in_core(unit)});
             }
         }

@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/clock.hpp"
 #include "common/error.hpp"
 #include "common/fault_point.hpp"
 
@@ -26,6 +27,7 @@ namespace {
 
 // A killed process closes its files before it is dead; with much memory to give back, long before.
 constexpr int patience_with_death_ms = 5000;
+constexpr int64_t patience_with_dismissal_ns = 5'000'000'000;
 
 FileDescriptor open_pidfd(pid_t pid) {
     return FileDescriptor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
@@ -277,7 +279,16 @@ void Nursery::end() {
     message.kind = NurseryMessage::Kind::dismiss;
     send_message(socket_.get(), message, -1);  // fails when it is gone, which is as good
     socket_.close();
-    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    // One that is stopped doesn't read its dismissal.
+    int64_t deadline = monotonic_ns() + patience_with_dismissal_ns;
+    int ended = 0;
+    while ((ended = waitpid(pid_, nullptr, WNOHANG)) == 0 || (ended < 0 && errno == EINTR)) {
+        if (monotonic_ns() > deadline) {
+            kill(pid_, SIGKILL);
+            deadline = INT64_MAX;
+        }
+        const timespec pause{0, 500'000};
+        nanosleep(&pause, nullptr);
     }
 }
 

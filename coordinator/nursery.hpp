@@ -48,7 +48,8 @@ class Nursery {
 
     Nursery(Nursery&&) noexcept = default;
     Nursery& operator=(Nursery&& other) noexcept;  // ends this one first
-    // Ends the nursery, which kills whatever workers are left, and waits for it.
+    // Ends the nursery, which kills whatever workers are left, and waits for it; kills it when it
+    // has not ended after five seconds.
     ~Nursery();
 
     pid_t pid() const { return pid_; }

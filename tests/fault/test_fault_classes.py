@@ -101,6 +101,7 @@ def test_a_worker_without_cpu_is_starved_and_not_hung(place):
     finally:
         spinner.kill()
         spinner.wait()
+    os.sched_setscheduler(worker, os.SCHED_OTHER, os.sched_param(0))
     assert status["recoveries"] == [] and status["workers"][0]["pid"] == worker
     run.send(signal.SIGINT)
     assert run.finish().code == 0
@@ -127,11 +128,10 @@ def test_a_late_worker_finds_its_share_and_not_a_burst_gone_to_the_first(place, 
 
 # ---- libzmq #160: kill -9 of a worker that holds none, one, many
 
-@pytest.mark.parametrize("notify", ["zmq", "futex"])
-def test_a_worker_that_holds_nothing_is_killed(place, notify):
+def test_workers_that_hold_nothing_are_killed(place):
     frames = 5000
     expected = undisturbed(place, frames, WELCH)
-    run = start_recording(place, frames, "--notify", notify)
+    run = start_recording(place, frames)
     place.running_status()
     assert place.control("pause").code == 0
     assert wait_until(lambda: place.status()["ring_fill"] > 0.9 and not holding(place))
@@ -151,8 +151,7 @@ def holding(place):
     return place.status()["frames"]["done"] != before
 
 
-@pytest.mark.parametrize("workers", [1, 4])
-@pytest.mark.parametrize("notify", ["zmq", "futex"])
+@pytest.mark.parametrize("workers, notify", [(1, "futex"), (4, "zmq")])
 def test_workers_that_hold_a_block_each_are_killed_at_once(place, workers, notify, report_figure):
     """Stopped first, so that tokens pile up at them; then killed together."""
     frames = 4000
@@ -203,13 +202,24 @@ def test_an_absent_worker_parks_nothing(place):
     assert report["workers"][1]["incarnations"] == 2
 
 
+def test_a_nursery_that_is_stopped_does_not_keep_the_run_from_ending(place):
+    run = start_recording(place, 500)
+    os.kill(wait_until(lambda: nursery_of(place)), signal.SIGSTOP)
+    check_complete(place, run, 500)
+
+
+def nursery_of(place):
+    """Its pid once all workers are there, so that it has nothing left to do; else None."""
+    by_name = {comm: pid for pid, comm in place.processes().items()}
+    return by_name.get("echelle-nursery") if len(workers_of(place)) == 2 else None
+
+
 # ---- pyzmq #556: the end of a stream drains by count, not by poison pills
 
-@pytest.mark.parametrize("notify", ["zmq", "futex"])
-@pytest.mark.parametrize("workers", [1, 3, 16])
+@pytest.mark.parametrize("workers, notify", [(1, "zmq"), (3, "futex"), (16, "zmq"), (16, "futex")])
 def test_the_end_of_a_stream_reaches_every_worker(place, workers, notify):
     """With fewer blocks than workers, too: 4 frames are one group."""
-    for frames in (1, 4, 500):
+    for frames in (4, 500):
         report = place.run_with_report("--source", lossless(frames), "--workers", workers,
                                        "--notify", notify, *WELCH)
         check_books(report)

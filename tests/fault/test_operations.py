@@ -138,7 +138,7 @@ def test_top_shows_restarts_drops_and_pauses(place, terminal):
     assert run.finish().code == 0
 
 
-@pytest.mark.parametrize("how", ["Ctrl-C", "SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize("how", ["Ctrl-C", "SIGTERM"])
 def test_top_ends_cleanly(place, live, terminal, how):
     top = terminal(CONTROL, "top")
     assert wait_until(lambda: len(top.pages()) >= 1)

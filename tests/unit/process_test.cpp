@@ -1,5 +1,6 @@
 #include "common/process.hpp"
 
+#include <atomic>
 #include <cmath>
 #include <ctime>
 
@@ -29,7 +30,7 @@ TEST(MainThreadActivity, TellsRunningFromSleepingAndStopped) {
     }
 
     const ChildProcess busy([] {
-        for (volatile int turns = 0;; turns = turns + 1) {
+        for (std::atomic<unsigned int> turns{0};; ++turns) {
         }
         return 0;
     });
