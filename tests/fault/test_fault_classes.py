@@ -59,19 +59,29 @@ def check_complete(place, run, frames, expected=None):
 
 # ---- ZeroMQ-Perl #10, netmq #946: one worker is a hundred times slower
 
+def cpu_s(pid):
+    """CPU time of a process's first thread."""
+    with open(f"/proc/{pid}/task/{pid}/schedstat") as opened:
+        return int(opened.read().split()[0]) / 1e9
+
+
 def test_a_slow_worker_gets_the_share_of_its_speed(place, report_figure):
-    """It is held by SIGSTOP for all but a hundredth of the time, each time for less than a lease."""
+    """It is held by SIGSTOP for all but some hundredths of the time, never for as long as a lease."""
     run = place.coordinator(
         "--source", "sim:?channels=16&samples=512&pace=asap&generate=once", "--workers", 2, *WELCH,
         "--report", place.output / "report.json")
     slow = place.running_status()["workers"][0]["pid"]
     before = place.status()
-    until = time.monotonic() + 2
-    while time.monotonic() < until:
+    began, ran_s = time.monotonic(), 0
+    while time.monotonic() < began + 2:
         os.kill(slow, signal.SIGSTOP)
-        time.sleep(0.1)
+        stopped_at = cpu_s(slow)
+        time.sleep(0.05)
         os.kill(slow, signal.SIGCONT)
-        time.sleep(0.001)
+        # A machine that is busy lets it run later, and us notice later.
+        wait_until(lambda: cpu_s(slow) > stopped_at + 0.0005, 0.2, pause_s=0.0005)
+        ran_s += cpu_s(slow) - stopped_at
+    running = ran_s / (time.monotonic() - began)
     after = place.status()
     run.send(signal.SIGINT)
     assert run.finish().code == 0
@@ -79,9 +89,10 @@ def test_a_slow_worker_gets_the_share_of_its_speed(place, report_figure):
     done = [now["blocks"] - then["blocks"]
             for now, then in zip(after["workers"], before["workers"])]
     share = done[0] / sum(done)
-    report_figure(f"a worker held 99 % of the time did {100 * share:.1f} % of {sum(done)} blocks")
+    report_figure(f"a worker that ran {100 * running:.1f} % of the time did {100 * share:.1f} % of "
+                  f"{sum(done)} blocks")
     assert after["recoveries"] == [], "it is slow, not hung"
-    assert done[0] > 0 and share < 0.15
+    assert 0 < done[0] and share < 0.15 + 2 * running, "an equal share would be a half"
     assert after["frames"]["dropped"] == {}
 
 
@@ -168,10 +179,12 @@ def test_workers_that_hold_a_block_each_are_killed_at_once(place, workers, notif
         for victim in victims:
             os.kill(victim, signal.SIGKILL)
         assert wait_until(lambda: len(set(workers_of(place)) - set(killed)) == workers)
+        done = place.status()["frames"]["done"]
+        assert wait_until(lambda: place.status()["frames"]["done"] > done + 8 * workers)
     report = check_complete(place, run, frames, expected)
     ours = [recovery for recovery in report["recoveries"] if recovery["pid"] in killed]
     assert len(ours) == len(killed) == 2 * workers
-    assert sum(recovery["blocks"] for recovery in ours) >= workers, "most died holding one"
+    assert sum(recovery["blocks"] for recovery in ours) >= min(workers, 2), "some died holding one"
     assert report["blocks"]["requeued"] == sum(r["blocks"] for r in report["recoveries"])
     free_ms = sorted((report["started_monotonic_us"] + recovery["detected_us"]
                       + recovery["requeued_us"]) / 1000 - 1000 * killed[recovery["pid"]]
