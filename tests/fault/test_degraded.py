@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from cluster import COORDINATOR, SIMULATOR, check_books, read_report, wait_until
+from control_group import control_group
 
 RESTRICT = Path(__file__).with_name("restrict.py")
 CAP_SYS_NICE = 23
@@ -237,36 +238,8 @@ def test_a_limit_on_memory(place, limit):
 
 @pytest.fixture
 def memory_group():
-    """A control group of ours with a limit of 120 MiB; skips where none can be made."""
-    own = {}
-    for line in Path("/proc/self/cgroup").read_text().splitlines():
-        _, controllers, path = line.split(":", 2)
-        own[controllers] = path.lstrip("/")
-    if "memory" in own:
-        parent, limit = Path("/sys/fs/cgroup/memory") / own["memory"], "memory.limit_in_bytes"
-    else:
-        parent, limit = Path("/sys/fs/cgroup") / own.get("", ""), "memory.max"
-    group = parent / f"echelle-test-{os.getpid()}"
-    try:
-        group.mkdir()
-    except OSError as error:
-        pytest.skip(f"no control group can be made here: {error}")
-    try:
-        (group / limit).write_text(str(120 * MIB))
-    except OSError as error:
-        group.rmdir()
-        pytest.skip(f"no memory limit can be set in a control group here: {error}")
-    yield group
-    assert wait_until(lambda: remove_group(group), 10)
-
-
-def remove_group(group):
-    """Busy as long as the last process is on its way out."""
-    try:
-        group.rmdir()
-        return True
-    except OSError:
-        return False
+    with control_group("memory", str(120 * MIB), str(120 * MIB)) as group:
+        yield group
 
 
 def test_a_control_group_with_little_memory(place, memory_group):

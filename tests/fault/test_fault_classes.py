@@ -9,6 +9,7 @@ import time
 import pytest
 
 from cluster import CONTROL, COORDINATOR, check_books, read_report, wait_until
+from control_group import control_group
 from recordings import masked
 from zmtp import Dealer
 
@@ -97,25 +98,23 @@ def test_a_slow_worker_gets_the_share_of_its_speed(place, report_figure):
 
 
 def test_a_worker_without_cpu_is_starved_and_not_hung(place):
-    """The kernel gives it a thousandth of a CPU that others use: killing it would help nobody."""
-    cpu = sorted(os.sched_getaffinity(0))[0]
-    run = place.coordinator("--source", "sim:?channels=16&samples=512&pace=asap&generate=once",
-                            "--workers", 1, "--pin", cpu, *WELCH)
-    worker = place.running_status()["workers"][0]["pid"]
-    spinner = subprocess.Popen(["/usr/bin/python3", "-c", "while True: pass"], env=place.environment,
-                               preexec_fn=lambda: os.sched_setaffinity(0, {cpu}))
-    try:
-        os.sched_setscheduler(worker, os.SCHED_IDLE, os.sched_param(0))
-        # Far behind the spinner, it gets its next turn after more than the shortest lease.
+    """A control group gives it a millisecond in each second: it is late by every clock but its own,
+    and killing it would help nobody."""
+    with control_group("cpu", "1000", "1000 1000000", cpu_cfs_period_us="1000000") as group:
+        run = place.coordinator("--source", "sim:?channels=16&samples=512&pace=asap&generate=once",
+                                "--workers", 1, *LONG_BLOCKS)
+        worker = place.running_status()["workers"][0]["pid"]
+        (group / "cgroup.procs").write_text(str(worker))
+        used = cpu_s(worker)
         time.sleep(2)
         status = place.status()
-    finally:
-        spinner.kill()
-        spinner.wait()
-    os.sched_setscheduler(worker, os.SCHED_OTHER, os.sched_param(0))
-    assert status["recoveries"] == [] and status["workers"][0]["pid"] == worker
-    run.send(signal.SIGINT)
-    assert run.finish().code == 0
+        used = cpu_s(worker) - used
+        (group.parent / "cgroup.procs").write_text(str(worker))
+        assert used < 0.1, "it was starved"
+        assert status["recoveries"] == [] and status["workers"][0]["pid"] == worker
+        assert wait_until(lambda: place.status()["frames"]["done"] > status["frames"]["done"])
+        run.send(signal.SIGINT)
+        assert run.finish().code == 0
 
 
 # ---- rzmq #33: one worker connects late
