@@ -70,29 +70,6 @@ void make_plans(Preparation& run) {
     }
 }
 
-// What this machine does not give: one line each, and it works all the same.
-void tell_what_is_missing(const Preparation& run) {
-    if (run.plan.ring_frames < run.plan.usual_ring_frames) {
-        warn("the ring has " + std::to_string(run.plan.ring_frames) + " frames instead of " +
-             std::to_string(run.plan.usual_ring_frames) +
-             ": more memory is not allowed (control group, ulimit -v, ulimit -f) or not there; "
-             "shorter pauses of the workers are bridged");
-    }
-    if (run.options.quiet) {
-        return;
-    }
-    const uint32_t all_cpus = cpus_of_machine();
-    if (run.usable_cpus.size() < all_cpus) {
-        warn("this program may use " + std::to_string(run.usable_cpus.size()) + " of the " +
-             std::to_string(all_cpus) + " CPUs (affinity mask or cpuset)");
-    }
-    if (!run.ring_is_outside && run.ring->page_kind() == PageKind::small_4k &&
-        run.ring->region_bytes() >= smallest_ring_for_huge_pages) {
-        warn("no huge pages for the ring of " + std::to_string(run.ring->region_bytes() >> 20) +
-             " MiB: it has small ones, which cost some speed (deploy/tune.sh gives huge ones)");
-    }
-}
-
 void make_ledger(Preparation& run) {
     LedgerShape shape;
     shape.capacity = run.plan.ledger_blocks;
@@ -144,6 +121,28 @@ void take_instance_name(Preparation& run) {
 
 }  // namespace
 
+void tell_what_is_missing(const Preparation& run) {
+    if (run.plan.ring_frames < run.plan.usual_ring_frames) {
+        warn("the ring has " + std::to_string(run.plan.ring_frames) + " frames instead of " +
+             std::to_string(run.plan.usual_ring_frames) +
+             ": more memory is not allowed (control group, ulimit -v, ulimit -f) or not there; "
+             "shorter pauses of the workers are bridged");
+    }
+    if (run.options.quiet) {
+        return;
+    }
+    const uint32_t all_cpus = cpus_of_machine();
+    if (run.usable_cpus.size() < all_cpus) {
+        warn("this program may use " + std::to_string(run.usable_cpus.size()) + " of the " +
+             std::to_string(all_cpus) + " CPUs (affinity mask or cpuset)");
+    }
+    if (!run.ring_is_outside && run.ring->page_kind() == PageKind::small_4k &&
+        run.ring->region_bytes() >= smallest_ring_for_huge_pages) {
+        warn("no huge pages for the ring of " + std::to_string(run.ring->region_bytes() >> 20) +
+             " MiB: it has small ones, which cost some speed (deploy/tune.sh gives huge ones)");
+    }
+}
+
 Preparation::~Preparation() {
     if (instance) {
         instance->remove_files();
@@ -184,7 +183,6 @@ std::unique_ptr<Preparation> prepare(const Options& options) {
     }
     place_workers(*run);
     make_ledger(*run);
-    tell_what_is_missing(*run);
     make_plans(*run);  // may take a minute: after everything that can be refused at once
     take_instance_name(*run);
     fill_worker_setup(*run);

@@ -57,4 +57,8 @@ struct Preparation {
 // UsageError and RunError.
 std::unique_ptr<Preparation> prepare(const Options& options);
 
+// Warns of what this machine does not give: one line each, and it works all the same. For a run
+// that begins: one that is refused has one line to say.
+void tell_what_is_missing(const Preparation& run);
+
 }  // namespace echelle

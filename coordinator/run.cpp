@@ -253,6 +253,7 @@ class Conductor {
     }
 
     void begin() {
+        tell_what_is_missing(run_);
         facts_.started_ns = monotonic_ns();
         if (run_.ring_is_outside) {
             run_.ring->begin_reading(first_position_);
