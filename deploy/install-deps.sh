@@ -13,22 +13,4 @@ test=(libgtest-dev libgmock-dev libeigen3-dev python3 python3-numpy python3-scip
 packages=("${build[@]}")
 [ "${1:-}" = --build-only ] || packages+=("${test[@]}")
 
-missing=()
-for package in "${packages[@]}"; do
-    state=$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null || true)
-    [ "$state" = "install ok installed" ] || missing+=("$package")
-done
-[ ${#missing[@]} -gt 0 ] || exit 0
-
-as_root=()
-if [ "$(id -u)" -ne 0 ]; then
-    command -v sudo >/dev/null || {
-        echo "install-deps: not root and no sudo; as root run: apt-get install ${missing[*]}" >&2
-        exit 1
-    }
-    as_root=(sudo)
-fi
-echo "install-deps: installing ${missing[*]}"
-export DEBIAN_FRONTEND=noninteractive
-"${as_root[@]}" apt-get update -qq
-"${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}"
+bash "$(dirname "$0")/install-packages.sh" "${packages[@]}"

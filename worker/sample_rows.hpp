@@ -27,8 +27,8 @@ struct SampleRows {
     const int16_t* at(uint64_t frame, uint32_t channel, uint64_t offset) const;
 
     // Asks for samples that will soon be wanted. A channel's row in a frame is a page of its own
-    // (4 KiB for 2048 samples), and the hardware's prefetching ends where a page does: without
-    // this a third of the time goes into waiting for the ring (docs/performance.md). Rows that
+    // (4 KiB for 2048 samples), and the hardware's prefetching ends where a page does. Measured on
+    // 64 frames of 128 channels: 1.95 times the bare transforms with it, 2.1 without. Rows that
     // were transposed are in the cache already.
     void prefetch(uint32_t channel, uint64_t begin, uint64_t end) const;
 

@@ -67,7 +67,7 @@ struct WelchEngine::Scratch {
     void transform(const SampleRows& rows, const BlockSpan& span, TransformChannels channels,
                    uint64_t segment);
     void prefetch_next(const SampleRows& rows, const BlockSpan& span, TransformChannels channels,
-                       uint64_t segment, uint32_t ahead) const;
+                       uint64_t segment) const;
     void mean(const SampleRows& rows, const BlockSpan& span, TransformChannels channels);
     void maximum(const SampleRows& rows, const BlockSpan& span, TransformChannels channels);
     void median(const SampleRows& rows, const BlockSpan& span, TransformChannels channels);
@@ -229,22 +229,19 @@ void WelchEngine::Scratch::transform(const SampleRows& rows, const BlockSpan& sp
             second = first_sums.segment_mean_im(segment);
         }
     }
-    // Half before the transform and half after it: more requests at once than the core has room
-    // for would stand in its way.
-    prefetch_next(rows, span, channels, segment, 0);
     segment_power.transform(rows, channels, span.segment_begin(segment), first, second);
-    prefetch_next(rows, span, channels, segment, 1);
+    prefetch_next(rows, span, channels, segment);
 }
 
-// With each segment, its part of the row that is wanted next, `ahead` channels further.
+// With each segment, its part of the rows that are wanted next.
 void WelchEngine::Scratch::prefetch_next(const SampleRows& rows, const BlockSpan& span,
-                                         TransformChannels channels, uint64_t segment,
-                                         uint32_t ahead) const {
-    const uint32_t next = channels.channel + channels.count() + ahead;
-    if (ahead < channels.count() && next < rows.end_channel) {
-        const uint64_t begin = span.segment_begin(segment);
-        const uint64_t end = segment + 1 == span.segments ? span.end : begin + span.hop;
-        rows.prefetch(next, begin, end);
+                                         TransformChannels channels, uint64_t segment) const {
+    const uint32_t next = channels.channel + channels.count();
+    const uint32_t next_end = std::min(next + channels.count(), rows.end_channel);
+    const uint64_t begin = span.segment_begin(segment);
+    const uint64_t end = segment + 1 == span.segments ? span.end : begin + span.hop;
+    for (uint32_t channel = next; channel < next_end; ++channel) {
+        rows.prefetch(channel, begin, end);
     }
 }
 
