@@ -31,6 +31,8 @@ constexpr int64_t silent_ns = 1'000'000'000;  // ten of a worker's waits
 // A nursery that dies at once so often in a row has something wrong with it for good.
 constexpr uint32_t most_quick_nursery_deaths = 8;
 constexpr int64_t nursery_retry_pause_ns = 100'000'000;
+// A fork takes it about a millisecond.
+constexpr int64_t nursery_silence_ns = 2'000'000'000;
 
 double microseconds(int64_t ns) {
     return static_cast<double>(ns) / 1000.0;
@@ -141,6 +143,9 @@ void Supervisor::spawn(Slot& slot) {
         slot.state = WorkerState::waiting_to_respawn;
         return;
     }
+    if (std::none_of(slots_.begin(), slots_.end(), is_awaited)) {
+        nursery_heard_ns_ = monotonic_ns();
+    }
     slot.cpu = least_used_cpu();
     // From a counter, never the pid: a life is told from every other one of that worker.
     slot.incarnation = static_cast<uint16_t>(slot.incarnation + 1);
@@ -194,6 +199,7 @@ void Supervisor::handle_events() {
 
 void Supervisor::handle_message(Nursery::Answer answer) {
     const NurseryMessage& message = answer.message;
+    nursery_heard_ns_ = monotonic_ns();
     if (message.kind == NurseryMessage::Kind::ended) {
         set_cause(message.pid, message.status);
         return;
@@ -288,6 +294,7 @@ void Supervisor::handle_timers() {
     if (!nursery_alive_ && nursery_retry_ns_ != 0 && now_ns >= nursery_retry_ns_) {
         replace_nursery();
     }
+    end_silent_nursery(now_ns);
     respawn_those_due(now_ns);
     if (now_ns - leases_looked_ns_ >= lease_look_ns) {
         leases_looked_ns_ = now_ns;
@@ -433,6 +440,21 @@ void Supervisor::nursery_died() {
                 ") has died: going on with the " + std::to_string(alive()) +
                 " workers there are while a new one is made");
     nursery_retry_ns_ = now_ns + nursery_quick_deaths_ * nursery_retry_pause_ns;
+}
+
+// One that was stopped, or hangs, would leave every death without a successor. One that is ready to
+// run and gets no CPU is not replaced: the next would get none either.
+void Supervisor::end_silent_nursery(int64_t now_ns) {
+    if (!nursery_alive_ || now_ns - nursery_heard_ns_ < nursery_silence_ns ||
+        std::none_of(slots_.begin(), slots_.end(), is_awaited) ||
+        main_thread_activity(setup_.nursery->pid()).state == 'R') {
+        return;
+    }
+    setup_.warn("the nursery (pid " + std::to_string(setup_.nursery->pid()) +
+                ") has not answered for " +
+                std::to_string((now_ns - nursery_heard_ns_) / 1'000'000) +
+                " ms (stopped by a debugger or SIGSTOP?): it is killed and replaced");
+    nursery_died();
 }
 
 void Supervisor::replace_nursery() {
