@@ -1,8 +1,9 @@
 // The supervisor: keeps the wanted workers alive. It asks the nursery for them, watches a pidfd for
 // each, and when one dies gives its work back to the ledger before anything else, then has it
 // replaced. It kills workers that hold a block beyond its lease, has a dead or silent nursery
-// replaced, and changes the number of workers: new ones are placed on the CPU with the fewest, those too many are
-// asked to leave after the block in their hands. Called by the coordinator's main thread only.
+// replaced, and changes the number of workers: new ones are placed on the CPU with the fewest,
+// those too many are asked to leave after the block in their hands. Called by the coordinator's
+// main thread only.
 #pragma once
 
 #include <atomic>
@@ -160,7 +161,7 @@ class Supervisor {
     int64_t nursery_retry_ns_ = 0;       // when to try to replace a dead nursery
     int64_t nursery_busy_until_ns_ = 0;  // its socket was full: when to ask again
     int64_t nursery_made_ns_ = 0;
-    int64_t nursery_heard_ns_ = 0;  // last answer, or the first request since nothing was open
+    int64_t nursery_heard_ns_ = 0;       // last answer, or the first request since nothing was open
     uint32_t nursery_quick_deaths_ = 0;  // in a row
     uint32_t nursery_restarts_ = 0;
     uint32_t wanted_ = 0;
