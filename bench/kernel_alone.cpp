@@ -71,6 +71,7 @@ Turns measure(WelchWork& work, double seconds) {
 int run(int argc, char** argv) {
     std::string layout = "channel-major";
     std::string format = "i16";
+    std::string fft = "own";
     double seconds = 2.0;
     unsigned int cpu = usable_cpus().front().number;
     WorkShape shape;
@@ -81,10 +82,12 @@ int run(int argc, char** argv) {
     app.add_option("--average", shape.average, "Frames of one spectrum (16)");
     app.add_option("--workers", shape.workers, "Workers that the blocks are cut for (1)");
     app.add_option("--cpu", cpu, "CPU to run on");
+    app.add_option("--fft", fft, "The engine's transform: own or fftw (own)");
     app.add_option("--seconds", seconds, "How long to measure (2)");
     CLI11_PARSE(app, argc, argv);
     shape.geometry.layout = parse_layout(layout);
     shape.geometry.format = parse_sample_format(format);
+    shape.fft = parse_fft_kind(fft);
 
     bind_this_thread(cpu);
     WelchWork work(shape);

@@ -37,7 +37,10 @@ WelchWork::WelchWork(const WorkShape& shape)
     : stream_(default_simulation(shape.geometry).stream),
       plan_(plan_of(stream_, welch_, shape)),
       ring_(Ring::anonymous(stream_, plan_.ring_frames)),
-      plans_(welch_.nperseg, stream_.geometry.is_complex(), welch_.pair_channels, shape.effort),
+      fftw_(welch_.nperseg, stream_.geometry.is_complex(), welch_.pair_channels, shape.effort,
+            FftKind::fftw),
+      plans_(welch_.nperseg, stream_.geometry.is_complex(), welch_.pair_channels, shape.effort,
+             shape.fft),
       engine_(stream_, welch_, plans_, plan_.block_channels, plan_.most_listed_frames()),
       labels_(stream_, welch_),
       sums_(channels()),
@@ -102,7 +105,7 @@ void WelchWork::transform(uint64_t group) {
         const BlockInput block = block_of(views, group, first);
         const uint64_t count = transforms_for(engine_.segments_in(block), block.channel_count);
         for (uint64_t i = 0; i < count; ++i) {
-            plans_.complex_transform(in_.data(), out_.data());
+            fftw_.complex_transform(in_.data(), out_.data());
         }
     }
 }

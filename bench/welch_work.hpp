@@ -30,6 +30,7 @@ struct WorkShape {
     uint32_t workers = 1;      // the block shape follows from it
     uint64_t ring_frames = 0;  // 0: as many as the product's ring
     FftEffort effort = FftEffort::patient;
+    FftKind fft = FftKind::own;  // the engine's; bare transforms are FFTW's
 };
 
 class WelchWork {
@@ -42,8 +43,8 @@ class WelchWork {
     const Stream& stream() const { return stream_; }
     const FftPlans& plans() const { return plans_; }
 
-    // The limit: the FFTW transforms that the group needs, and nothing else, with the engine's own
-    // plans, from one buffer to another that both stay in the cache.
+    // The FFTW transforms that the group needs, and nothing else, from one buffer to another that
+    // both stay in the cache.
     void transform(uint64_t group);
     // The same group through the Welch engine, from samples to values in packets.
     void compute(uint64_t group);
@@ -67,6 +68,7 @@ class WelchWork {
     WelchParameters welch_;
     BlockPlan plan_;
     Ring ring_;
+    FftPlans fftw_;
     FftPlans plans_;
     WelchEngine engine_;
     SpectrumLabels labels_;

@@ -43,8 +43,12 @@ struct Ledger::Header {
     alignas(64) std::atomic<uint64_t> oldest_open{0};
     // Ingest and supervisor bump it; workers wait on it.
     alignas(64) std::atomic<uint32_t> work{0};
+    // Workers raise it when they begin: ids below it have been in use.
+    std::atomic<uint32_t> worker_ids{0};
     // Workers bump it; the collector waits on it.
     alignas(64) std::atomic<uint32_t> results{0};
+    // Collector -> workers.
+    std::atomic<uint64_t> awaited{0};
     // Collector bumps it; ingest waits on it.
     alignas(64) std::atomic<uint32_t> room{0};
     // Coordinator -> workers.
@@ -278,6 +282,37 @@ std::atomic<uint32_t>& Ledger::room_futex() const {
 
 void Ledger::ask_workers_to_leave() {
     header_->leave.store(1, std::memory_order_release);
+}
+
+void Ledger::await_block(uint64_t number) {
+    header_->awaited.store(number, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+bool Ledger::is_awaited(uint64_t number) const {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    return header_->awaited.load(std::memory_order_relaxed) == number;
+}
+
+void Ledger::look_for_work(uint16_t id) {
+    uint32_t ids = header_->worker_ids.load(std::memory_order_relaxed);
+    while (ids <= id && !header_->worker_ids.compare_exchange_weak(ids, uint32_t{id} + 1,
+                                                                   std::memory_order_relaxed)) {
+    }
+    worker(id).stage.store(static_cast<uint32_t>(WorkerStage::waiting), std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+bool Ledger::a_worker_waits() const {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    const uint32_t ids = header_->worker_ids.load(std::memory_order_relaxed);
+    for (uint32_t id = 0; id < ids; ++id) {
+        if (worker(static_cast<uint16_t>(id)).stage.load(std::memory_order_relaxed) ==
+            static_cast<uint32_t>(WorkerStage::waiting)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 void Ledger::set_paused(bool paused) {

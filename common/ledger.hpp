@@ -174,6 +174,15 @@ class Ledger {
     // become DONE. A waiter reads the word, looks at the ledger, then waits for the word to change.
     std::atomic<uint32_t>& work_futex() const;
     std::atomic<uint32_t>& results_futex() const;
+    // The block that the collector waits for: a worker that finishes another one need not wake it.
+    // The collector stores the number, then looks at the ledger; a worker finishes a block, then
+    // looks at the number: either one sees the other.
+    void await_block(uint64_t number);
+    bool is_awaited(uint64_t number) const;
+    // A worker says that it looks for work, then looks; ingest opens blocks, then asks whether any
+    // worker may be about to sleep: either one sees the other.
+    void look_for_work(uint16_t worker);
+    bool a_worker_waits() const;
     // The collector bumps it when blocks have been retired; ingest waits on it for room.
     std::atomic<uint32_t>& room_futex() const;
     // Set once by the coordinator: workers leave when they hold nothing.

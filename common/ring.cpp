@@ -299,6 +299,10 @@ bool Ring::wait_for_frame(uint64_t position, int64_t timeout_ns) const {
     // Hardware cannot wake a futex: then the head is looked at often enough for a 100 us budget.
     const int64_t slice_ns = load_relaxed(header_->producer_wakes) != 0 ? 10'000'000 : 50'000;
     for (;;) {
+        // Stored before the head is looked at; commit() stores the head before it looks at this:
+        // either one sees the other.
+        header_->consumer_wants.store(position + 1, std::memory_order_relaxed);
+        std::atomic_thread_fence(std::memory_order_seq_cst);
         const uint32_t seen = header_->head_futex.load(std::memory_order_acquire);
         if (head() > position) {
             return true;
@@ -413,7 +417,10 @@ void RingWriter::commit(const FrameStamp& stamp) {
     RingHeader& header = ring_.header();
     header.head.store(position_, std::memory_order_release);
     header.head_futex.store(static_cast<uint32_t>(position_), std::memory_order_release);
-    futex_wake(header.head_futex);
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // see wait_for_frame
+    if (position_ >= header.consumer_wants.load(std::memory_order_relaxed)) {
+        futex_wake(header.head_futex);
+    }
 }
 
 void RingWriter::end() {

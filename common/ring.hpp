@@ -61,6 +61,7 @@ struct RingHeader {
     std::atomic<uint32_t> tail_futex;        // 200  changes whenever tail moves, for FUTEX_WAIT
     std::atomic<uint32_t> consumer_pid;      // 204  0: nobody is attached
     std::atomic<uint64_t> consumer_start;    // 208  its start time as producer_start's, or 0
+    std::atomic<uint64_t> consumer_wants;    // 216  it need not be woken before head reaches this
 };
 static_assert(offsetof(RingHeader, head) == 128 && offsetof(RingHeader, tail) == 192);
 static_assert(sizeof(RingHeader) == 256);
@@ -121,6 +122,7 @@ class Ring {
     bool holds_after_reading(uint64_t position) const;
 
     // Waits until head > position, the ring has ended, or the timeout; true in the first case.
+    // Where several threads wait, one of them may be woken as late as 10 ms after its frame.
     bool wait_for_frame(uint64_t position, int64_t timeout_ns) const;
     // Consumer: this process reads the ring from now on, beginning at `position`; there is one
     // consumer at a time. Throws UsageError when a live process reads it already.

@@ -21,6 +21,7 @@ void Collector::run(NoticeReceiver& notices) {
     const Ledger& ledger = *setup_.ledger;
     while (!setup_.abort->load(std::memory_order_relaxed)) {
         notices.prepare();
+        setup_.ledger->await_block(block_to_wait_for());
         awake_ns_ = monotonic_ns();
         const uint32_t collected = collect_what_is_done();
         if (ledger.closed() && ledger.oldest_open() == ledger.opened()) {
@@ -32,6 +33,22 @@ void Collector::run(NoticeReceiver& notices) {
     }
     setup_.integrator->finish();
     setup_.accounts->set_spectra(setup_.integrator->books());
+}
+
+// Nothing is gained by being woken before the last block of a group is done: if that one overtook
+// others, the first of those.
+uint64_t Collector::block_to_wait_for() const {
+    const Ledger& ledger = *setup_.ledger;
+    const uint64_t oldest = ledger.oldest_open();
+    const uint64_t last =
+        oldest - oldest % setup_.plan->blocks_per_group + setup_.plan->blocks_per_group - 1;
+    if (last < ledger.opened()) {
+        const BlockState state = ledger.word(last).state;
+        if (state != BlockState::ready && state != BlockState::claimed) {
+            return oldest;
+        }
+    }
+    return last;
 }
 
 uint32_t Collector::collect_what_is_done() {

@@ -38,6 +38,7 @@ class Collector {
     void run(NoticeReceiver& notices);
 
   private:
+    uint64_t block_to_wait_for() const;
     uint32_t collect_what_is_done();
     bool collect(uint64_t number);
     BlockTimes times_of(const BlockDescriptor& block, const BlockResultHeader& result) const;

@@ -29,6 +29,16 @@ uint64_t GroupBuilder::integration_of(uint64_t frame_index) const {
                                         : (frame_index - *first_index_) / frames_per_integration_;
 }
 
+uint64_t GroupBuilder::frames_wanted() const {
+    const uint64_t of_group = frames_per_group_ - pending_frames();
+    if (frames_per_integration_ == 0) {
+        return of_group;
+    }
+    const uint64_t into_integration =
+        last_ ? (last_->frame_index + 1 - *first_index_) % frames_per_integration_ : 0;
+    return std::min(of_group, frames_per_integration_ - into_integration);
+}
+
 bool GroupBuilder::ends_integration(uint64_t frame_index) const {
     return frames_per_integration_ != 0 &&
            (frame_index - *first_index_ + 1) % frames_per_integration_ == 0;

@@ -56,6 +56,9 @@ class GroupBuilder {
 
     // Frames added to the group that is being built.
     uint32_t pending_frames() const { return pending_ ? pending_->block.own_frames : 0; }
+    // Frames, at least 1, that the group being built (or the next one) still lacks if they follow
+    // one another.
+    uint64_t frames_wanted() const;
     // The oldest ring position that a group not yet finished may need, given the next position.
     uint64_t first_position_needed(uint64_t next_position) const;
 

@@ -39,7 +39,9 @@ void Ingest::run(TokenSender& tokens) {
     while (!setup_.abort->load(std::memory_order_relaxed)) {
         const bool ended = stream_has_ended();
         if (waiting_.empty()) {
-            setup_.ring->wait_for_frame(next_, ended ? 0 : longest_wait_ns);
+            // Not woken by every frame, but when there is a group of them.
+            setup_.ring->wait_for_frame(next_ + builder_.frames_wanted() - 1,
+                                        ended ? 0 : longest_wait_ns);
         }
         take_frames();
         // The end was looked at before the frames were: none can have slipped in between.
@@ -242,7 +244,10 @@ void Ingest::wake_for_old_blocks(TokenSender& tokens) {
     const uint32_t workers = setup_.workers->load(std::memory_order_relaxed);
     const int64_t now_ns = monotonic_ns();
     if (opened_since_tokens_ > 0) {
-        tokens.send(std::min(opened_since_tokens_, workers));
+        // Those at work look for more by themselves: on a busy machine nobody has to be woken.
+        if (setup_.ledger->a_worker_waits()) {
+            tokens.send(std::min(opened_since_tokens_, workers));
+        }
         opened_since_tokens_ = 0;
         last_tokens_ns_ = now_ns;
         return;

@@ -122,6 +122,7 @@ Nursery exec_nursery(const Preparation& run) {
                     {"instance", run.instance->name()},
                     {"shape", shape_as_json(run.ledger->shape())},
                     {"welch", welch_as_json(setup.welch)},
+                    {"fft", name_of(run.options.fft)},
                     {"fft_effort", name_of(run.options.fft_effort)},
                     {"most_channels", setup.most_channels},
                     {"most_frames", setup.most_frames},
@@ -160,7 +161,8 @@ void become_nursery(const std::string& text) {
     read_wisdom(wisdom.get());
     const FftPlans plans(setup.welch.nperseg, setup.stream.geometry.is_complex(),
                          setup.welch.pair_channels,
-                         parse_fft_effort(seed.at("fft_effort").get<std::string>()));
+                         parse_fft_effort(seed.at("fft_effort").get<std::string>()),
+                         parse_fft_kind(seed.at("fft").get<std::string>()));
     setup.plans = &plans;
     setup.most_channels = seed.at("most_channels");
     setup.most_frames = seed.at("most_frames");

@@ -16,7 +16,7 @@ namespace {
 struct Typed {
     std::string workers, rate, format, layout, window, detrend, scaling, average, average_mode;
     std::string block_channels = "auto", block_frames = "auto", ring_frames, on_overrun;
-    std::string notify, pair_channels, fft_effort;
+    std::string notify, pair_channels, fft_effort, fft;
     std::string channels, samples, nperseg, noverlap, budget_us, volts, frames, duration;
 };
 
@@ -132,6 +132,9 @@ void fill(Options& options, const Typed& typed) {
     if (!typed.notify.empty()) {
         options.notify = parse_notify_kind(typed.notify);
     }
+    if (!typed.fft.empty()) {
+        options.fft = parse_fft_kind(typed.fft);
+    }
     if (!typed.fft_effort.empty()) {
         options.fft_effort = parse_fft_effort(typed.fft_effort);
     }
@@ -181,6 +184,7 @@ void declare(CLI::App& app, Options& options, Typed& typed) {
     text("Work", "--block-frames", typed.block_frames, "Frames of a block, or auto");
     text("Work", "--ring-frames", typed.ring_frames, "Frames that the ring holds");
     text("Work", "--notify", typed.notify, "How workers are woken: zmq or futex");
+    text("Work", "--fft", typed.fft, "own (FFTW where that cannot) or fftw");
     text("Work", "--fft-effort", typed.fft_effort, "estimate, measure or patient");
     text("Work", "--budget-us", typed.budget_us, "Time budget of a frame, microseconds (100)");
     text("Control", "--name", options.name, "Name of this instance, for echellectl");

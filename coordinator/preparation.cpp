@@ -59,7 +59,7 @@ void place_workers(Preparation& run) {
 void make_plans(Preparation& run) {
     const int64_t began_ns = monotonic_ns();
     run.plans.emplace(run.options.welch.nperseg, run.stream.geometry.is_complex(),
-                      run.options.welch.pair_channels, run.options.fft_effort);
+                      run.options.welch.pair_channels, run.options.fft_effort, run.options.fft);
     const double seconds = static_cast<double>(monotonic_ns() - began_ns) / 1e9;
     if (seconds > 1.0 && !run.options.quiet) {
         const bool kept = run.plans->wisdom() == WisdomUse::written;

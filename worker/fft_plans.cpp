@@ -120,6 +120,19 @@ FftEffort parse_fft_effort(std::string_view text) {
                      "'; use estimate, measure or patient");
 }
 
+std::string_view name_of(FftKind kind) {
+    return kind == FftKind::own ? "own" : "fftw";
+}
+
+FftKind parse_fft_kind(std::string_view text) {
+    for (const FftKind kind : {FftKind::own, FftKind::fftw}) {
+        if (name_of(kind) == text) {
+            return kind;
+        }
+    }
+    throw UsageError("unknown transform '" + std::string(text) + "'; use own or fftw");
+}
+
 std::string_view name_of(WisdomUse use) {
     switch (use) {
         case WisdomUse::read:
@@ -133,15 +146,22 @@ std::string_view name_of(WisdomUse use) {
 }
 
 FftPlans::FftPlans(uint32_t nperseg, bool complex_input, bool pair_channels, FftEffort effort,
-                   double time_limit_s)
+                   FftKind kind, double time_limit_s)
     : nperseg_(nperseg), effort_(effort) {
-    const bool needs_complex = complex_input || pair_channels;
+    if ((complex_input || pair_channels) && kind == FftKind::own &&
+        SplitTransform::supports(nperseg)) {
+        split_.emplace(nperseg);
+    }
+    const bool needs_complex = (complex_input || pair_channels) && !split_;
     const bool needs_real = !complex_input;
+    if (!needs_complex && !needs_real) {
+        return;
+    }
     std::string path;
     // Plans of other sizes made before in this process must not decide this one.
     fftwf_forget_wisdom();
     if (effort != FftEffort::estimate) {
-        const char* const kinds = complex_input ? "complex" : pair_channels ? "pair" : "real";
+        const char* const kinds = !needs_complex ? "real" : complex_input ? "complex" : "pair";
         if (const auto directory = wisdom_directory()) {
             path =
                 *directory + "/" + wisdom_file_name(nperseg, kinds, std::string(name_of(effort)));
@@ -180,6 +200,7 @@ FftPlans::FftPlans(FftPlans&& other) noexcept
     : nperseg_(other.nperseg_),
       effort_(other.effort_),
       wisdom_(other.wisdom_),
+      split_(std::move(other.split_)),
       complex_plan_(std::exchange(other.complex_plan_, nullptr)),
       real_plan_(std::exchange(other.real_plan_, nullptr)) {}
 
@@ -199,7 +220,11 @@ void FftPlans::real_transform(const float* in, std::complex<float>* out) const {
 }
 
 std::string FftPlans::description() const {
-    std::string text(name_of(effort_));
+    std::string text;
+    if (split_) {
+        text += "own split transform: " + split_->description() + "; FFTW ";
+    }
+    text += name_of(effort_);
     if (complex_plan_ != nullptr) {
         text += "; complex: " + operations_of(complex_plan_);
     }

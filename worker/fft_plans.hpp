@@ -1,22 +1,35 @@
-// FFTW plans (single precision) for one nperseg, made once in the coordinator before it forks the
-// nursery, so that every worker inherits them. Planning is not thread-safe and happens on the one
-// thread that exists then; executing a plan on other buffers is safe anywhere.
+// The transforms for one nperseg: our own split transform where it can do them, and FFTW's plans
+// (single precision) for the rest. Made once in the coordinator before it forks the nursery, so
+// that every worker inherits them. Planning is not thread-safe and happens on the one thread that
+// exists then; executing a plan on other buffers is safe anywhere.
 //
 // Every plan is out of place and expects buffers aligned to 64 bytes.
 #pragma once
 
 #include <complex>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include <fftw3.h>
+
+#include "worker/split_transform.hpp"
 
 namespace echelle {
 
 enum class FftEffort { estimate, measure, patient };
 std::string_view name_of(FftEffort effort);
 FftEffort parse_fft_effort(std::string_view text);  // throws UsageError
+
+// Who transforms pairs and complex channels. The choice is never made by the clock: the same run
+// must give the same bytes again.
+enum class FftKind {
+    own,   // the split transform for the sizes and CPUs that it supports, else FFTW
+    fftw,  // FFTW always
+};
+std::string_view name_of(FftKind kind);
+FftKind parse_fft_kind(std::string_view text);  // throws UsageError
 
 // Where wisdom came from, for the report's `fft.wisdom`.
 enum class WisdomUse { none, read, written };
@@ -31,18 +44,21 @@ class FftPlans {
     // atomically; when it cannot be read or written planning goes on without it. Each plan takes at
     // most `time_limit_s` to find.
     FftPlans(uint32_t nperseg, bool complex_input, bool pair_channels, FftEffort effort,
-             double time_limit_s = 20.0);
+             FftKind kind = FftKind::own, double time_limit_s = 20.0);
     FftPlans(FftPlans&& other) noexcept;
     FftPlans& operator=(FftPlans&&) = delete;
     ~FftPlans();
 
     uint32_t nperseg() const { return nperseg_; }
-    // nperseg complex values in, nperseg complex values out. For a pair or a complex channel.
+    // What transforms a pair or a complex channel; null where complex_transform() does.
+    const SplitTransform* split() const { return split_ ? &*split_ : nullptr; }
+    // nperseg complex values in, nperseg complex values out. Where split() is null.
     void complex_transform(const std::complex<float>* in, std::complex<float>* out) const;
     // nperseg real values in, nperseg / 2 + 1 complex values out. Overwrites nothing of `in`.
     void real_transform(const float* in, std::complex<float>* out) const;
 
-    // For the report: effort and, as FFTW prints them, the operations of the plan in use.
+    // For the report: what does the transforms; of FFTW's plans the effort and, as FFTW prints
+    // them, their operations.
     std::string description() const;
     WisdomUse wisdom() const { return wisdom_; }
 
@@ -50,6 +66,7 @@ class FftPlans {
     uint32_t nperseg_;
     FftEffort effort_;
     WisdomUse wisdom_ = WisdomUse::none;
+    std::optional<SplitTransform> split_;
     fftwf_plan complex_plan_ = nullptr;
     fftwf_plan real_plan_ = nullptr;
 };

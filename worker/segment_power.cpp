@@ -32,7 +32,9 @@ SegmentPower::SegmentPower(const Stream& stream, const WelchParameters& paramete
       is_complex_(stream.geometry.is_complex()),
       window_(parameters.nperseg),
       in_(parameters.nperseg),
-      out_(size_t{parameters.nperseg} + 1) {
+      out_(size_t{parameters.nperseg} + 1),
+      workspace_(parameters.nperseg),
+      joined_(size_t{2} * parameters.nperseg) {
     const std::vector<double> window = parameters.window.coefficients(nperseg_);
     scale_ = scale_of(window, parameters, stream.rate.value());
     std::transform(window.begin(), window.end(), window_.data(),
@@ -40,12 +42,44 @@ SegmentPower::SegmentPower(const Stream& stream, const WelchParameters& paramete
 }
 
 size_t SegmentPower::width(TransformChannels channels) const {
-    const size_t bins = is_complex_ ? nperseg_ : nperseg_ / 2 + 1;
-    return channels.is_pair ? 2 * bins : bins;
+    return channels.is_pair ? 2 * bins() : bins();
+}
+
+// The segment's samples of one channel in one row: where they lie, if no frame ends within them.
+const int16_t* SegmentPower::unbroken(const SampleRows& rows, uint32_t channel, uint64_t position,
+                                      int16_t* scratch) const {
+    if (position % rows.frame_samples + nperseg_ <= rows.frame_samples) {
+        return rows.at(position / rows.frame_samples, channel, position % rows.frame_samples);
+    }
+    int16_t* to = scratch;
+    rows.for_each_run(
+        position, position + nperseg_, [&](uint64_t frame, uint64_t offset, size_t count) {
+            to = std::copy_n(rows.at(frame, channel, offset), count * rows.sample_values, to);
+        });
+    return scratch;
+}
+
+void SegmentPower::transform_split(const SampleRows& rows, TransformChannels channels,
+                                   uint64_t position, SegmentMean first_mean,
+                                   SegmentMean second_mean) {
+    const int16_t* const first = unbroken(rows, channels.channel, position, joined_.data());
+    if (is_complex_) {
+        result_ =
+            plans_->split()->of_complex(first, window_.data(), first_mean, second_mean, workspace_);
+        return;
+    }
+    const int16_t* const second =
+        unbroken(rows, channels.channel + 1, position, joined_.data() + nperseg_);
+    result_ = plans_->split()->of_pair(first, second, window_.data(), first_mean, second_mean,
+                                       workspace_);
 }
 
 void SegmentPower::transform(const SampleRows& rows, TransformChannels channels, uint64_t position,
                              SegmentMean first_mean, SegmentMean second_mean) {
+    if (is_split(channels)) {
+        transform_split(rows, channels, position, first_mean, second_mean);
+        return;
+    }
     const bool alone = !is_complex_ && !channels.is_pair;
     float* const real_in = reinterpret_cast<float*>(in_.data());
     size_t done = 0;
@@ -72,16 +106,28 @@ void SegmentPower::transform(const SampleRows& rows, TransformChannels channels,
     }
 }
 
-void SegmentPower::add_to(TransformChannels channels, float* power) const {
-    if (channels.is_pair) {
+void SegmentPower::add_to(TransformChannels channels, float* power) {
+    if (is_split(channels)) {
+        if (is_complex_) {
+            kernels::add_split_power(result_, nperseg_, power);
+        } else {
+            kernels::add_split_pair_power(result_, nperseg_, power, power + bins());
+        }
+    } else if (channels.is_pair) {
         kernels::add_pair_power(out_.data(), nperseg_, power);
     } else {
         kernels::add_power(out_.data(), width(channels), power);
     }
 }
 
-void SegmentPower::keep_larger(TransformChannels channels, float* power) const {
-    if (channels.is_pair) {
+void SegmentPower::keep_larger(TransformChannels channels, float* power) {
+    if (is_split(channels)) {
+        if (is_complex_) {
+            kernels::max_split_power(result_, nperseg_, power);
+        } else {
+            kernels::max_split_pair_power(result_, nperseg_, power, power + bins());
+        }
+    } else if (channels.is_pair) {
         kernels::max_pair_power(out_.data(), nperseg_, power);
     } else {
         kernels::max_power(out_.data(), width(channels), power);
@@ -95,13 +141,17 @@ void SegmentPower::finish(TransformChannels channels, const float* power, double
         finish_two_sided(power, scale, first);
         return;
     }
-    const size_t bins = nperseg_ / 2 + 1;
     if (channels.is_pair) {
-        // The separated powers are four times too large (kernels.hpp).
-        kernels::scale_pair_power(power, bins, 2.0 * scale / 4.0, first, second);
+        const double pair_scale = 2.0 * scale / 4.0;  // separated powers are four times too large
+        if (is_split(channels)) {
+            kernels::scale_power(power, bins(), pair_scale, first);
+            kernels::scale_power(power + bins(), bins(), pair_scale, second);
+        } else {
+            kernels::scale_pair_power(power, bins(), pair_scale, first, second);
+        }
         undouble(second);
     } else {
-        kernels::scale_power(power, bins, 2.0 * scale, first);
+        kernels::scale_power(power, bins(), 2.0 * scale, first);
     }
     undouble(first);
 }

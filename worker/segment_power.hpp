@@ -12,6 +12,7 @@
 #include "worker/channel_sums.hpp"
 #include "worker/fft_plans.hpp"
 #include "worker/sample_rows.hpp"
+#include "worker/split_transform.hpp"
 
 namespace echelle {
 
@@ -26,7 +27,8 @@ class SegmentPower {
   public:
     SegmentPower(const Stream& stream, const WelchParameters& parameters, const FftPlans& plans);
 
-    // Number of float values that hold the powers of one segment. A pair's lie interleaved.
+    // Number of float values that hold the powers of one segment. A pair's lie interleaved, or from
+    // the split transform one channel's after the other's: finish() knows.
     size_t width(TransformChannels channels) const;
 
     // Windows and transforms the segment that begins at `position`. The means are subtracted
@@ -34,8 +36,8 @@ class SegmentPower {
     void transform(const SampleRows& rows, TransformChannels channels, uint64_t position,
                    SegmentMean first_mean, SegmentMean second_mean);
     // Adds the powers of the segment last transformed to `power`, or keeps the larger.
-    void add_to(TransformChannels channels, float* power) const;
-    void keep_larger(TransformChannels channels, float* power) const;
+    void add_to(TransformChannels channels, float* power);
+    void keep_larger(TransformChannels channels, float* power);
 
     // From power to values in the units asked for, divided by `divisor`: one-sided or DC-centred.
     // `second` takes the pair's other channel.
@@ -43,6 +45,14 @@ class SegmentPower {
                 float* second) const;
 
   private:
+    bool is_split(TransformChannels channels) const {
+        return plans_->split() != nullptr && (is_complex_ || channels.is_pair);
+    }
+    size_t bins() const { return is_complex_ ? nperseg_ : nperseg_ / 2 + 1; }
+    void transform_split(const SampleRows& rows, TransformChannels channels, uint64_t position,
+                         SegmentMean first_mean, SegmentMean second_mean);
+    const int16_t* unbroken(const SampleRows& rows, uint32_t channel, uint64_t position,
+                            int16_t* scratch) const;
     void undouble(float* values) const;
     void finish_two_sided(const float* power, double scale, float* values) const;
 
@@ -53,6 +63,10 @@ class SegmentPower {
     AlignedArray<float> window_;
     AlignedArray<std::complex<float>> in_;
     AlignedArray<std::complex<float>> out_;
+    // The split transform's: its result, and a segment's samples where frames break them.
+    SplitWorkspace workspace_;
+    kernels::SplitRows result_;
+    AlignedArray<int16_t> joined_;
 };
 
 }  // namespace echelle

@@ -48,13 +48,17 @@ class Worker {
 
     void run() {
         while (true) {
-            set_stage(WorkerStage::waiting);
+            setup_.ledger->look_for_work(identity_.id);
             record_.looked_ns.store(monotonic_ns(), std::memory_order_relaxed);
             tokens_->prepare();
-            if (claim_until_none_is_left() == 0 && coordinator_is_gone()) {
+            const uint64_t claims = claim_until_none_is_left();
+            if (should_leave()) {
                 break;
             }
-            if (should_leave()) {
+            if (claims > 0) {
+                continue;  // it has said that it works: it says that it looks, and looks, first
+            }
+            if (coordinator_is_gone()) {
                 break;
             }
             tokens_->wait(setup_.coordinator_end, longest_wait_ns);
@@ -109,7 +113,9 @@ class Worker {
         record_.looked_ns.store(header.done_ns, std::memory_order_relaxed);
         record_.busy_ns.fetch_add(header.done_ns - header.claimed_ns, std::memory_order_relaxed);
         record_.cpu_ns.fetch_add(header.cpu_ns, std::memory_order_relaxed);
-        notices_->send(claim.number);
+        if (setup_.ledger->is_awaited(claim.number)) {
+            notices_->send(claim.number);
+        }
         ECHELLE_FAULT_POINT("worker.noticed");
     }
 

@@ -66,7 +66,8 @@ struct header {
     _Atomic uint32_t tail_futex;
     _Atomic uint32_t consumer_pid;
     _Atomic uint64_t consumer_start;
-    uint8_t zero2[40];
+    _Atomic uint64_t consumer_wants; /* an earlier wake would be in vain; this producer does them all */
+    uint8_t zero2[32];
 };
 _Static_assert(offsetof(struct header, producer_start) == 104, "layout");
 _Static_assert(offsetof(struct header, head) == 128, "layout");

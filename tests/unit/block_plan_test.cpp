@@ -23,8 +23,22 @@ TEST(BlockPlan, CutsTimeWithoutLookingAtWorkers) {
         request.most_workers = 40;
         const BlockPlan forty = plan_blocks(usual_stream(), welch, request);
         EXPECT_EQ(one.group_frames, forty.group_frames);
-        EXPECT_EQ(one.group_frames, average == 0 ? 4U : std::min<uint64_t>(average, 4));
+        EXPECT_EQ(one.group_frames, average == 0 ? 16U : average);
     }
+}
+
+TEST(BlockPlan, GivesAGroupSomeMillisecondsOfWorkInEqualParts) {
+    BlockPlanRequest request;
+    WelchParameters welch;
+    Stream stream = usual_stream();
+    request.frames_per_integration = 100;
+    EXPECT_EQ(plan_blocks(stream, welch, request).group_frames, 15U);  // 7 groups of at most 16
+    welch.noverlap = 768;                                              // twice the work
+    EXPECT_EQ(plan_blocks(stream, welch, request).group_frames, 8U);   // 13 groups of at most 8
+    stream.geometry.channels = 1;
+    EXPECT_EQ(plan_blocks(stream, welch, request).group_frames, 50U);  // 64 at most
+    stream.geometry.channels = 65536;
+    EXPECT_EQ(plan_blocks(stream, welch, request).group_frames, 1U);
 }
 
 TEST(BlockPlan, KeepsChannelPairsTogetherAndCoversAllChannels) {
@@ -68,9 +82,9 @@ TEST(BlockPlan, TakesAShorterRingWhereMemoryIsShort) {
     const BlockPlan shorter = plan_blocks(usual_stream(), WelchParameters{}, request);
     EXPECT_EQ(shorter.ring_frames, 100U);
     EXPECT_EQ(shorter.usual_ring_frames, 256U);
-    // 3 groups of 4, one frame of history and one to spare are the least.
+    // 3 groups of 16, one frame of history and one to spare are the least.
     request.most_ring_bytes = 1;
-    EXPECT_EQ(plan_blocks(usual_stream(), WelchParameters{}, request).ring_frames, 14U);
+    EXPECT_EQ(plan_blocks(usual_stream(), WelchParameters{}, request).ring_frames, 50U);
     // What was asked for, or is another's, is not changed.
     request.ring_frames = 200;
     EXPECT_EQ(plan_blocks(usual_stream(), WelchParameters{}, request).ring_frames, 200U);

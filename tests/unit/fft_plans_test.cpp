@@ -99,7 +99,7 @@ TEST_F(FftPlansTest, TransformsEqualTheDefinition) {
     std::mt19937 random(3);
     std::normal_distribution<float> noise;
     for (const uint32_t n : {1U, 2U, 3U, 4U, 7U, 16U, 60U, 97U, 128U, 255U, 256U}) {
-        const FftPlans plans(n, false, true, FftEffort::estimate);
+        const FftPlans plans(n, false, true, FftEffort::estimate, FftKind::fftw);
         AlignedArray<std::complex<float>> in(n);
         AlignedArray<std::complex<float>> out(n);
         AlignedArray<float> real(n);
@@ -143,10 +143,14 @@ TEST_F(FftPlansTest, WisdomIsWrittenOnceAndThenRead) {
 
 TEST_F(FftPlansTest, EachSizeEffortAndKindHasItsFile) {
     EXPECT_EQ(FftPlans(32, false, true, FftEffort::measure).wisdom(), WisdomUse::written);
-    EXPECT_EQ(FftPlans(64, false, true, FftEffort::measure).wisdom(), WisdomUse::written);
-    EXPECT_EQ(FftPlans(64, false, true, FftEffort::patient).wisdom(), WisdomUse::written);
-    EXPECT_EQ(FftPlans(64, false, false, FftEffort::measure).wisdom(), WisdomUse::written);
-    EXPECT_EQ(FftPlans(64, true, true, FftEffort::measure).wisdom(), WisdomUse::written);
+    EXPECT_EQ(FftPlans(64, false, true, FftEffort::measure, FftKind::fftw).wisdom(),
+              WisdomUse::written);
+    EXPECT_EQ(FftPlans(64, false, true, FftEffort::patient, FftKind::fftw).wisdom(),
+              WisdomUse::written);
+    EXPECT_EQ(FftPlans(64, false, false, FftEffort::measure, FftKind::fftw).wisdom(),
+              WisdomUse::written);
+    EXPECT_EQ(FftPlans(64, true, true, FftEffort::measure, FftKind::fftw).wisdom(),
+              WisdomUse::written);
     EXPECT_EQ(files().size(), 5U);
     EXPECT_EQ(FftPlans(32, false, true, FftEffort::measure).wisdom(), WisdomUse::read);
 }
@@ -197,9 +201,10 @@ TEST_F(FftPlansTest, ADirectoryInTheFilesPlaceDoesNoHarm) {
 }
 
 TEST_F(FftPlansTest, EstimateIsDeterministicAndKeepsNoWisdom) {
-    const std::string before = FftPlans(1024, false, true, FftEffort::estimate).description();
-    const FftPlans measured(1024, false, true, FftEffort::measure);
-    const FftPlans after(1024, false, true, FftEffort::estimate);
+    const std::string before =
+        FftPlans(1024, false, true, FftEffort::estimate, FftKind::fftw).description();
+    const FftPlans measured(1024, false, true, FftEffort::measure, FftKind::fftw);
+    const FftPlans after(1024, false, true, FftEffort::estimate, FftKind::fftw);
     EXPECT_EQ(after.description(), before);
     EXPECT_EQ(after.wisdom(), WisdomUse::none);
     EXPECT_EQ(files().size(), 1U);  // of the measured plans
@@ -236,6 +241,22 @@ TEST_F(FftPlansTest, SeveralProcessesWriteAtOnce) {
     EXPECT_EQ(FftPlans(24, true, true, FftEffort::measure).wisdom(), WisdomUse::read);
 }
 
+TEST_F(FftPlansTest, TheSplitTransformNeedsNoWisdom) {
+    if (!kernels::split_is_there()) {
+        GTEST_SKIP() << "this CPU has no split kernels";
+    }
+    const FftPlans complex(256, true, true, FftEffort::measure);
+    EXPECT_EQ(complex.wisdom(), WisdomUse::none);
+    EXPECT_TRUE(files().empty());
+    EXPECT_NE(complex.description().find("radix 4 x 4 x 4 x 4"), std::string::npos);
+    // A real channel alone is FFTW's all the same, and shares its wisdom with channels not paired.
+    EXPECT_EQ(FftPlans(256, false, true, FftEffort::measure).wisdom(), WisdomUse::written);
+    EXPECT_EQ(FftPlans(256, false, false, FftEffort::measure).wisdom(), WisdomUse::read);
+    for (const uint32_t nperseg : {32U, 96U, 1000U, 8192U}) {
+        EXPECT_EQ(FftPlans(nperseg, true, true, FftEffort::estimate).split(), nullptr) << nperseg;
+    }
+}
+
 TEST_F(FftPlansTest, MovedPlansStillTransform) {
     FftPlans first(8, true, true, FftEffort::estimate);
     const FftPlans plans(std::move(first));
@@ -249,10 +270,17 @@ TEST_F(FftPlansTest, MovedPlansStillTransform) {
 TEST_F(FftPlansTest, TimeLimitIsKept) {
     // Without a limit PATIENT searches for a minute and more.
     const auto start = std::chrono::steady_clock::now();
-    const FftPlans plans(65536, true, true, FftEffort::patient, 0.2);
+    const FftPlans plans(65536, true, true, FftEffort::patient, FftKind::fftw, 0.2);
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
     EXPECT_LT(spent.count(), 5.0);
     EXPECT_EQ(plans.nperseg(), 65536U);
+}
+
+TEST(FftKind, NamesAreReadBack) {
+    for (const FftKind kind : {FftKind::own, FftKind::fftw}) {
+        EXPECT_EQ(parse_fft_kind(name_of(kind)), kind);
+    }
+    EXPECT_THROW(parse_fft_kind("kiss"), UsageError);
 }
 
 TEST(FftEffort, NamesAreReadBack) {
