@@ -113,6 +113,20 @@ Json workers_of(const RunFacts& facts) {
     return workers;
 }
 
+// CPU time of the coordinator per frame done, by thread. `others` are the main thread and ZeroMQ's.
+Json coordinator_us(const RunFacts& facts, uint64_t frames_done) {
+    const double frames = std::max(1.0, static_cast<double>(frames_done));
+    int64_t others_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - facts.cpu_before_ns;
+    Json threads;
+    for (const ThreadClock* thread : facts.threads) {
+        const int64_t used_ns = thread->cpu_ns();
+        others_ns -= used_ns;
+        threads[thread->name()] = static_cast<double>(used_ns) / 1000.0 / frames;
+    }
+    threads["others"] = static_cast<double>(std::max<int64_t>(0, others_ns)) / 1000.0 / frames;
+    return threads;
+}
+
 Json recoveries_of(const RunFacts& facts) {
     Json recoveries = Json::array();
     for (const Recovery& recovery : facts.supervisor->recoveries()) {
@@ -236,6 +250,7 @@ Json make_report(const RunFacts& facts) {
                          {"crc_errors", books.spectra.crc_errors}};
     report["frame_us"] = {{"period", figures.period_us},
                           {"core", figures.core_us},
+                          {"coordinator", coordinator_us(facts, books.frames.done)},
                           {"latency", percentiles_of(books.latency)}};
     report["hops_us"] = hops_of(books.hops);
     report["realtime_factor"] = figures.realtime_factor;

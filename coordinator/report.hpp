@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -14,6 +15,7 @@
 #include "coordinator/options.hpp"
 #include "coordinator/sources/source.hpp"
 #include "coordinator/supervisor.hpp"
+#include "coordinator/thread_clock.hpp"
 #include "worker/fft_plans.hpp"
 
 namespace echelle {
@@ -34,9 +36,11 @@ struct RunFacts {
     const Ledger* ledger = nullptr;
     const Accounts* accounts = nullptr;
     const Supervisor* supervisor = nullptr;
+    std::vector<const ThreadClock*> threads;  // the coordinator's, but for the main thread
     std::string instance_name;
-    int64_t started_ns = 0;  // monotonic, when the source was started
-    int64_t ended_ns = 0;    // 0 while it runs
+    int64_t started_ns = 0;     // monotonic, when the source was started
+    int64_t ended_ns = 0;       // 0 while it runs
+    int64_t cpu_before_ns = 0;  // CPU time of this process when the source was started
     uint64_t worker_rss_max_bytes = 0;
     uint64_t worker_private_max_bytes = 0;
     std::string failure;  // why the run failed, empty otherwise

@@ -249,12 +249,14 @@ class Conductor {
         facts_.ledger = &*run_.ledger;
         facts_.accounts = &accounts_;
         facts_.instance_name = run_.instance->name();
+        facts_.threads = {&source_clock_, &ingest_clock_, &collector_clock_};
         facts_.started_ns = monotonic_ns();  // of a run that fails before it begins
     }
 
     void begin() {
         tell_what_is_missing(run_);
         facts_.started_ns = monotonic_ns();
+        facts_.cpu_before_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
         if (run_.ring_is_outside) {
             run_.ring->begin_reading(first_position_);
         }
@@ -274,6 +276,7 @@ class Conductor {
     // ---- the three threads
 
     void collect() {
+        const ThreadClock::Counting counting(collector_clock_);
         try {
             collector_->run(*notices_);
         } catch (const std::exception& error) {
@@ -284,6 +287,7 @@ class Conductor {
     }
 
     void ingest() {
+        const ThreadClock::Counting counting(ingest_clock_);
         try {
             ingest_->run(*tokens_);
         } catch (const std::exception& error) {
@@ -293,6 +297,7 @@ class Conductor {
     }
 
     void feed() {
+        const ThreadClock::Counting counting(source_clock_);
         RingWriter writer(*run_.ring);
         try {
             run_.source->run(writer, run_.policy, stop_source_);
@@ -555,6 +560,9 @@ class Conductor {
     std::mutex failure_mutex_;  // guards failure_ while threads run
     std::string failure_;
 
+    ThreadClock source_clock_{"source"};
+    ThreadClock ingest_clock_{"ingest"};
+    ThreadClock collector_clock_{"collector"};
     std::thread source_thread_;
     std::thread ingest_thread_;
     std::thread collector_thread_;

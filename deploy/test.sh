@@ -30,7 +30,7 @@ build fuzz
 step "address and undefined-behaviour sanitizers: build"
 build asan
 step "thread sanitizer: build of the rooms that share memory"
-build tsan --target unit_common unit_coordinator
+build tsan --target unit_common unit_data_path
 
 if [ "${ECHELLE_LINT:-}" = 1 ]; then
     step "lint"
@@ -39,7 +39,7 @@ fi
 
 step "unit tests under sanitizers"
 ctest --preset asan -L unit -j2 --output-on-failure
-ctest --preset tsan -R '^(common\.(Ring|Ledger|Wakeup)|coordinator\.Ingest)' -j2 --output-on-failure
+ctest --preset tsan -R '^(common\.(Ring|Ledger|Wakeup)|data_path\.Ingest)' -j2 --output-on-failure
 step "fuzzers"
 ctest --preset fuzz -j2
 step "fault points"

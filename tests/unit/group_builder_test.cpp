@@ -76,6 +76,24 @@ TEST(GroupBuilder, EndsGroupsAtIntegrationBorders) {
     EXPECT_EQ(groups[2].block.integration, 1U);
 }
 
+TEST(GroupBuilder, KnowsHowManyFramesCompleteTheGroup) {
+    GroupBuilder builder(samples, {100, 50}, 4, 10);  // groups of 4, 4, 2
+    std::vector<Group> groups;
+    for (uint64_t i = 0; i < 40; ++i) {
+        const uint64_t wanted = builder.frames_wanted();
+        const size_t before = groups.size();
+        for (uint64_t k = 1; k <= wanted; ++k) {
+            EXPECT_EQ(groups.size(), before);
+            builder.add(frame_at(i), groups);
+            i += k < wanted ? 1 : 0;
+        }
+        EXPECT_EQ(groups.size(), before + 1);
+    }
+    EXPECT_EQ(groups.size(), 12U);
+    EXPECT_EQ(GroupBuilder(samples, {100, 50}, 5, 0).frames_wanted(), 5U);
+    EXPECT_EQ(GroupBuilder(samples, {100, 50}, 5, 3).frames_wanted(), 3U);
+}
+
 TEST(GroupBuilder, LostFramesRestartTheGridAndAreCountedAsTheSources) {
     GroupBuilder builder(samples, {150, 75}, 4, 0);
     std::vector<Group> groups;

@@ -408,6 +408,29 @@ TEST(Ledger, TakenOverByItsDescriptorIsTheSameLedger) {
     EXPECT_EQ(other.oldest_open(), 1U);
 }
 
+TEST(Ledger, KnowsWhetherAnyWorkerMayBeAboutToSleep) {
+    Ledger ledger(shape_of(4));
+    EXPECT_FALSE(ledger.a_worker_waits());
+    ledger.look_for_work(5);
+    EXPECT_TRUE(ledger.a_worker_waits());
+    const auto set_stage = [&](uint16_t id, WorkerStage stage) {
+        ledger.worker(id).stage.store(static_cast<uint32_t>(stage));
+    };
+    set_stage(5, WorkerStage::computing);
+    EXPECT_FALSE(ledger.a_worker_waits());
+    ledger.look_for_work(2);
+    EXPECT_TRUE(ledger.a_worker_waits());
+    set_stage(2, WorkerStage::leaving);
+    EXPECT_FALSE(ledger.a_worker_waits());
+}
+
+TEST(Ledger, SaysWhichBlockTheCollectorWaitsFor) {
+    Ledger ledger(shape_of(4));
+    ledger.await_block(7);
+    EXPECT_TRUE(ledger.is_awaited(7));
+    EXPECT_FALSE(ledger.is_awaited(6));
+}
+
 TEST(Ledger, PausesAndGoesOn) {
     Ledger ledger(shape_of(1));
     EXPECT_FALSE(ledger.paused());

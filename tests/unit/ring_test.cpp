@@ -306,6 +306,22 @@ TEST(RingWaiting, CommitsAndReleasesWakeTheOtherSide) {
     }
 }
 
+TEST(RingWaiting, ForALaterFrameIsNotEndedByThoseBeforeIt) {
+    Ring ring = Ring::anonymous(small_stream(), 8);
+    RingWriter writer(ring);
+    std::thread producer([&] {
+        for (int16_t i = 0; i < 5; ++i) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(2));
+            write_frame(writer, i);
+        }
+    });
+    EXPECT_TRUE(ring.wait_for_frame(4, long_ns));
+    EXPECT_EQ(ring.head(), 5U);
+    EXPECT_EQ(ring.header().consumer_wants.load(), 5U);
+    producer.join();
+    EXPECT_FALSE(ring.wait_for_frame(5, 1 * ms));
+}
+
 TEST(RingWaiting, ForRoomEndsByItsTimeoutAndWithARelease) {
     Ring ring = Ring::anonymous(small_stream(), 2);
     RingWriter writer(ring);
