@@ -2,7 +2,7 @@
 // kind of frame, and sealed packets. bench/instructions.py runs it and compares the counts.
 //
 // The counts must be the same on every machine, so everything that chooses by CPU is pinned: the
-// kernels to AVX2, and FFTW to estimated plans (whose instructions are left out all the same, since
+// kernels to AVX2 (our transforms with them), and FFTW to estimated plans (whose instructions are left out, since
 // its codelets follow the CPU). Prints what was done as JSON: name -> units of work. Exit code 77
 // where the CPU has no AVX2.
 #include <cstdio>
@@ -68,7 +68,7 @@ int run() {
     nlohmann::json done;
     WorkShape shape;
     shape.geometry.channels = channels;
-    shape.ring_frames = 16;
+    shape.ring_frames = 64;
     shape.effort = FftEffort::estimate;
     for (const Layout layout : {Layout::channel_major, Layout::sample_major}) {
         for (const SampleFormat format : {SampleFormat::i16, SampleFormat::ci16}) {

@@ -3,7 +3,8 @@
 // count, or as the user says; explained in the report.
 //
 // Values in a recording depend on where groups end in time (float32 sums are cut there), so
-// `group_frames` never depends on workers or timing. Channel ranges change no value.
+// `group_frames` never depends on workers or timing; only a ring too short for the usual groups
+// makes them shorter. Channel ranges change no value.
 #pragma once
 
 #include <cstdint>

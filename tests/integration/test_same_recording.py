@@ -17,7 +17,7 @@ WAYS = [
     ["--workers", 1, "--notify", "futex"],
     ["--workers", 2, "--notify", "futex", "--block-channels", 2],
     ["--workers", 5, "--notify", "futex", "--block-channels", 6, "--pin", "none"],
-    ["--workers", 2, "--block-channels", 4, "--ring-frames", 40],
+    ["--workers", 2, "--block-channels", 4, "--ring-frames", 60],
 ]
 
 

@@ -36,7 +36,7 @@ TEST(BlockPlan, GivesAGroupSomeMillisecondsOfWorkInEqualParts) {
     welch.noverlap = 768;                                              // twice the work
     EXPECT_EQ(plan_blocks(stream, welch, request).group_frames, 8U);   // 13 groups of at most 8
     stream.geometry.channels = 1;
-    EXPECT_EQ(plan_blocks(stream, welch, request).group_frames, 50U);  // 64 at most
+    EXPECT_EQ(plan_blocks(stream, welch, request).group_frames, 15U);  // 16 at most
     stream.geometry.channels = 65536;
     EXPECT_EQ(plan_blocks(stream, welch, request).group_frames, 1U);
 }
@@ -67,10 +67,12 @@ TEST(BlockPlan, HasRoomForTheHistoryThatNpersegNeeds) {
 
 TEST(BlockPlan, RefusesARingThatIsTooShort) {
     BlockPlanRequest request;
-    request.ring_frames = 4;
+    request.ring_frames = 4;  // 3 groups, one frame of history, one to spare
     EXPECT_THROW(plan_blocks(usual_stream(), WelchParameters{}, request), UsageError);
     request.ring_frames.reset();
     request.given_ring_frames = 8;
+    EXPECT_EQ(plan_blocks(usual_stream(), WelchParameters{}, request).group_frames, 2U);
+    request.block_frames = 3;
     EXPECT_THROW(plan_blocks(usual_stream(), WelchParameters{}, request), UsageError);
 }
 
