@@ -2,9 +2,9 @@
 // kind of frame, and sealed packets. bench/instructions.py runs it and compares the counts.
 //
 // The counts must be the same on every machine, so everything that chooses by CPU is pinned: the
-// kernels to AVX2 (our transforms with them), and FFTW to estimated plans (whose instructions are left out, since
-// its codelets follow the CPU). Prints what was done as JSON: name -> units of work. Exit code 77
-// where the CPU has no AVX2.
+// kernels to AVX2, and FFTW to estimated plans (whose instructions are left out, since its codelets
+// follow the CPU). Prints what was done as JSON: name -> units of work.
+// Exit code 77 where the CPU has no AVX2.
 #include <cstdio>
 #include <iostream>
 #include <string>
@@ -70,6 +70,7 @@ int run() {
     shape.geometry.channels = channels;
     shape.ring_frames = 64;
     shape.effort = FftEffort::estimate;
+    shape.fft = FftKind::fftw;
     for (const Layout layout : {Layout::channel_major, Layout::sample_major}) {
         for (const SampleFormat format : {SampleFormat::i16, SampleFormat::ci16}) {
             for (const uint64_t average : {16, 1}) {
@@ -82,6 +83,11 @@ int run() {
             }
         }
     }
+    shape = WorkShape();
+    shape.geometry.channels = channels;
+    shape.ring_frames = 64;
+    shape.fft = FftKind::own;
+    count_shape("own transform channel-major i16 average 16", shape, done);
     count_sealing(shape, done);
     std::cout << done.dump() << "\n";
     return 0;

@@ -71,7 +71,7 @@ Turns measure(WelchWork& work, double seconds) {
 int run(int argc, char** argv) {
     std::string layout = "channel-major";
     std::string format = "i16";
-    std::string fft = "own";
+    std::string fft = "auto";
     double seconds = 2.0;
     unsigned int cpu = usable_cpus().front().number;
     WorkShape shape;
@@ -82,7 +82,7 @@ int run(int argc, char** argv) {
     app.add_option("--average", shape.average, "Frames of one spectrum (16)");
     app.add_option("--workers", shape.workers, "Workers that the blocks are cut for (1)");
     app.add_option("--cpu", cpu, "CPU to run on");
-    app.add_option("--fft", fft, "The engine's transform: own or fftw (own)");
+    app.add_option("--fft", fft, "The engine's transform: auto, own or fftw (auto)");
     app.add_option("--seconds", seconds, "How long to measure (2)");
     CLI11_PARSE(app, argc, argv);
     shape.geometry.layout = parse_layout(layout);

@@ -30,7 +30,7 @@ struct WorkShape {
     uint32_t workers = 1;      // the block shape follows from it
     uint64_t ring_frames = 0;  // 0: as many as the product's ring
     FftEffort effort = FftEffort::patient;
-    FftKind fft = FftKind::own;  // the engine's; bare transforms are FFTW's
+    FftKind fft = FftKind::automatic;  // the engine's; bare transforms are FFTW's
 };
 
 class WelchWork {

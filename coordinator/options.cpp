@@ -184,7 +184,7 @@ void declare(CLI::App& app, Options& options, Typed& typed) {
     text("Work", "--block-frames", typed.block_frames, "Frames of a block, or auto");
     text("Work", "--ring-frames", typed.ring_frames, "Frames that the ring holds");
     text("Work", "--notify", typed.notify, "How workers are woken: zmq or futex");
-    text("Work", "--fft", typed.fft, "own (FFTW where that cannot) or fftw");
+    text("Work", "--fft", typed.fft, "auto, own or fftw");
     text("Work", "--fft-effort", typed.fft_effort, "estimate, measure or patient");
     text("Work", "--budget-us", typed.budget_us, "Time budget of a frame, microseconds (100)");
     text("Control", "--name", options.name, "Name of this instance, for echellectl");

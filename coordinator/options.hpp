@@ -48,7 +48,7 @@ struct Options {
     NotifyKind notify = NotifyKind::zmq;
     std::string pin = "auto";  // auto | none | CPULIST
     FftEffort fft_effort = FftEffort::patient;
-    FftKind fft = FftKind::own;
+    FftKind fft = FftKind::automatic;
     std::string record;
     std::string report;
     std::string control;  // endpoint; empty: in the instance's directory

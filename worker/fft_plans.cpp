@@ -121,16 +121,24 @@ FftEffort parse_fft_effort(std::string_view text) {
 }
 
 std::string_view name_of(FftKind kind) {
-    return kind == FftKind::own ? "own" : "fftw";
+    switch (kind) {
+        case FftKind::automatic:
+            return "auto";
+        case FftKind::own:
+            return "own";
+        case FftKind::fftw:
+            break;
+    }
+    return "fftw";
 }
 
 FftKind parse_fft_kind(std::string_view text) {
-    for (const FftKind kind : {FftKind::own, FftKind::fftw}) {
+    for (const FftKind kind : {FftKind::automatic, FftKind::own, FftKind::fftw}) {
         if (name_of(kind) == text) {
             return kind;
         }
     }
-    throw UsageError("unknown transform '" + std::string(text) + "'; use own or fftw");
+    throw UsageError("unknown transform '" + std::string(text) + "'; use auto, own or fftw");
 }
 
 std::string_view name_of(WisdomUse use) {
@@ -148,8 +156,10 @@ std::string_view name_of(WisdomUse use) {
 FftPlans::FftPlans(uint32_t nperseg, bool complex_input, bool pair_channels, FftEffort effort,
                    FftKind kind, double time_limit_s)
     : nperseg_(nperseg), effort_(effort) {
-    if ((complex_input || pair_channels) && kind == FftKind::own &&
-        SplitTransform::supports(nperseg)) {
+    const bool wants_split = kind == FftKind::own
+                                 ? SplitTransform::supports(nperseg)
+                                 : kind == FftKind::automatic && SplitTransform::pays(nperseg);
+    if ((complex_input || pair_channels) && wants_split) {
         split_.emplace(nperseg);
     }
     const bool needs_complex = (complex_input || pair_channels) && !split_;

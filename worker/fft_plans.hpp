@@ -25,8 +25,9 @@ FftEffort parse_fft_effort(std::string_view text);  // throws UsageError
 // Who transforms pairs and complex channels. The choice is never made by the clock: the same run
 // must give the same bytes again.
 enum class FftKind {
-    own,   // the split transform for the sizes and CPUs that it supports, else FFTW
-    fftw,  // FFTW always
+    automatic,  // the split transform where it is the faster one, else FFTW
+    own,        // the split transform wherever there is one, else FFTW
+    fftw,       // FFTW always
 };
 std::string_view name_of(FftKind kind);
 FftKind parse_fft_kind(std::string_view text);  // throws UsageError
@@ -44,7 +45,7 @@ class FftPlans {
     // atomically; when it cannot be read or written planning goes on without it. Each plan takes at
     // most `time_limit_s` to find.
     FftPlans(uint32_t nperseg, bool complex_input, bool pair_channels, FftEffort effort,
-             FftKind kind = FftKind::own, double time_limit_s = 20.0);
+             FftKind kind = FftKind::automatic, double time_limit_s = 20.0);
     FftPlans(FftPlans&& other) noexcept;
     FftPlans& operator=(FftPlans&&) = delete;
     ~FftPlans();

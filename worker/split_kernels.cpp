@@ -17,33 +17,33 @@ namespace {
 
 #if HWY_TARGET == HWY_SCALAR || HWY_HAVE_SCALABLE
 
-bool split_is_there() {
-    return false;
+size_t split_lanes() {
+    return 0;
 }
 void split_first_pass_pair(const SplitPass& /*pass*/, const int16_t* /*a*/, const int16_t* /*b*/,
                            const float* /*window*/, SegmentMean /*mean_a*/, SegmentMean /*mean_b*/,
                            SplitRows /*out*/) {
-    ECHELLE_INVARIANT(split_is_there());
+    ECHELLE_INVARIANT(split_lanes() > 0);
 }
 void split_first_pass_complex(const SplitPass& /*pass*/, const int16_t* /*samples*/,
                               const float* /*window*/, SegmentMean /*mean_re*/,
                               SegmentMean /*mean_im*/, SplitRows /*out*/) {
-    ECHELLE_INVARIANT(split_is_there());
+    ECHELLE_INVARIANT(split_lanes() > 0);
 }
 void split_pass(const SplitPass& /*pass*/, SplitRows /*in*/, SplitRows /*out*/) {
-    ECHELLE_INVARIANT(split_is_there());
+    ECHELLE_INVARIANT(split_lanes() > 0);
 }
 void add_split_pair_power(SplitRows /*z*/, uint32_t /*nperseg*/, float* /*a*/, float* /*b*/) {
-    ECHELLE_INVARIANT(split_is_there());
+    ECHELLE_INVARIANT(split_lanes() > 0);
 }
 void max_split_pair_power(SplitRows /*z*/, uint32_t /*nperseg*/, float* /*a*/, float* /*b*/) {
-    ECHELLE_INVARIANT(split_is_there());
+    ECHELLE_INVARIANT(split_lanes() > 0);
 }
 void add_split_power(SplitRows /*z*/, uint32_t /*nperseg*/, float* /*power*/) {
-    ECHELLE_INVARIANT(split_is_there());
+    ECHELLE_INVARIANT(split_lanes() > 0);
 }
 void max_split_power(SplitRows /*z*/, uint32_t /*nperseg*/, float* /*power*/) {
-    ECHELLE_INVARIANT(split_is_there());
+    ECHELLE_INVARIANT(split_lanes() > 0);
 }
 
 #else
@@ -55,8 +55,8 @@ using Vector = hn::Vec<Floats>;
 using Words = hn::Rebind<int32_t, Floats>;
 constexpr size_t kLanes = hn::MaxLanes(Floats());
 
-bool split_is_there() {
-    return true;
+size_t split_lanes() {
+    return kLanes;
 }
 
 struct Complex {
@@ -410,7 +410,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace echelle::kernels {
 
-HWY_EXPORT(split_is_there);
+HWY_EXPORT(split_lanes);
 HWY_EXPORT(split_first_pass_pair);
 HWY_EXPORT(split_first_pass_complex);
 HWY_EXPORT(split_pass);
@@ -419,8 +419,8 @@ HWY_EXPORT(max_split_pair_power);
 HWY_EXPORT(add_split_power);
 HWY_EXPORT(max_split_power);
 
-bool split_is_there() {
-    return HWY_DYNAMIC_DISPATCH(split_is_there)();
+size_t split_lanes() {
+    return HWY_DYNAMIC_DISPATCH(split_lanes)();
 }
 
 void split_first_pass_pair(const SplitPass& pass, const int16_t* a, const int16_t* b,

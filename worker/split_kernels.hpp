@@ -37,9 +37,9 @@ struct SplitPass {
     const float* twiddles = nullptr;
 };
 
-// False where the target has no split kernels: Highway's scalar target, and vectors of a length
-// that is not known when they are compiled. The others must then not be called.
-bool split_is_there();
+// Values in a vector of the target. 0 where it has no split kernels: Highway's scalar target, and
+// vectors of a length that is not known when they are compiled. The others must then not be called.
+size_t split_lanes();
 
 // The first pass (radix 4, stride 1) on window[i] * ((a[i] - mean_a) + i (b[i] - mean_b)).
 void split_first_pass_pair(const SplitPass& pass, const int16_t* a, const int16_t* b,

@@ -60,7 +60,11 @@ SplitWorkspace::SplitWorkspace(uint32_t nperseg) {
 
 bool SplitTransform::supports(uint32_t nperseg) {
     return std::has_single_bit(nperseg) && nperseg >= smallest && nperseg <= largest &&
-           kernels::split_is_there();
+           kernels::split_lanes() > 0;
+}
+
+bool SplitTransform::pays(uint32_t nperseg) {
+    return supports(nperseg) && kernels::split_lanes() >= 16;
 }
 
 SplitTransform::SplitTransform(uint32_t nperseg) : nperseg_(nperseg) {
