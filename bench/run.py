@@ -23,6 +23,7 @@ import latency  # noqa: E402
 import measure as peers  # noqa: E402
 import packet_parse  # noqa: E402
 import real_time  # noqa: E402
+import scaling  # noqa: E402
 import tables  # noqa: E402
 from programs import (  # noqa: E402
     BUILD, cpus, median, remove_runtime_folder, run_bench, run_google_benchmark,
@@ -31,12 +32,12 @@ from programs import (  # noqa: E402
 # Lengths in seconds and numbers of turns: enough to see that it works, or to be believed.
 QUICK = {
     "kernels": (3, 0.02), "packet": (5, 0.02), "ledger": (3, 0.02),
-    "hand_out": (1, 1.0), "chain": (1, 0.8), "latency": (1, 1.5), "real_time": 5.0,
+    "hand_out": (1, 1.0), "chain": (1, 0.8), "latency": (1, 1.5), "real_time": 5.0, "scaling": 1.0,
     "peers": (1, 0.8, 16), "critical_rate": {"seconds": 2.0, "trials": 1, "needed": 1, "steps": 3},
 }
 FULL = {
     "kernels": (15, 0.1), "packet": (15, 0.1), "ledger": (9, 0.1),
-    "hand_out": (5, 2.0), "chain": (5, 3.0), "latency": (5, 6.0), "real_time": 60.0,
+    "hand_out": (5, 2.0), "chain": (5, 3.0), "latency": (5, 6.0), "real_time": 60.0, "scaling": 5.0,
     "peers": (5, 2.0, 64), "critical_rate": {"seconds": 30.0, "trials": 3, "needed": 2, "steps": 5},
 }
 HAND_OUT_RATE = 132_700  # per second, published for a design of this kind
@@ -83,6 +84,7 @@ def sections(lengths):
         "kernels": lambda: run_google_benchmark("kernels", *lengths["kernels"]),
         "chain": lambda: chain.measure(*lengths["chain"]),
         "real_time": lambda: real_time.measure(lengths["real_time"]),
+        "scaling": lambda: scaling.measure(lengths["scaling"]),
         "latency": lambda: latency.measure(*lengths["latency"]),
         "hand_out": lambda: measure_hand_out(*lengths["hand_out"]),
         "ledger": lambda: run_google_benchmark("ledger", *lengths["ledger"]),

@@ -194,6 +194,14 @@ def critical_rate_table(results):
     return table(("workers", "nothing lost up to", "MS/s", "as fast as it can", "each run"), rows)
 
 
+def scaling_table(results):
+    steps = results["scaling"]["steps"]
+    alone = steps[0]["frames_per_s"]
+    rows = [(each["workers"], f"{each['frames_per_s']:,.0f}", us(1e6 / each["frames_per_s"]),
+             f"{each['frames_per_s'] / alone:.2f}") for each in steps]
+    return table(("workers, in this order", "frames/s", "µs per frame", "times one worker's"), rows)
+
+
 # ---- the limits
 
 
@@ -212,6 +220,10 @@ def _real_time_verdicts(results):
     if run["bare_fft_us"] <= 230:
         yield "frames lost in real time at 10 MS/s", run["dropped"], "≤", 0
     yield "coordinator's memory, MB", run["memory"]["coordinator"]["unshared"] / 1e6, "≤", 45
+
+
+def _scaling_verdicts(results):
+    yield "frames lost while scaled", sum(results["scaling"]["frames"]["dropped"].values()), "≤", 0
 
 
 def _latency_verdicts(results):
@@ -255,7 +267,7 @@ def _peer_verdicts(results):
 
 VERDICTS = {
     "chain": _chain_verdicts, "real_time": _real_time_verdicts, "latency": _latency_verdicts,
-    "hand_out": _hand_out_verdicts, "packet": _packet_verdicts, "packet_parse": _parse_verdicts,
+    "scaling": _scaling_verdicts, "hand_out": _hand_out_verdicts, "packet": _packet_verdicts, "packet_parse": _parse_verdicts,
     "peers": _peer_verdicts,
 }
 
@@ -279,6 +291,7 @@ TABLES = {
     "breakdown": ("Where the core time goes, µs per frame", breakdown_table, "chain"),
     "kernels": ("The engine on one core, µs per frame", kernels_table, "kernels"),
     "real_time": ("Real time", real_time_table, "real_time"),
+    "scaling": ("Throughput against workers", scaling_table, "scaling"),
     "critical_rate": ("Critical rate", critical_rate_table, "critical_rate"),
     "latency": ("Latency of 16-channel frames in real time, µs", latency_table, "latency"),
     "hops": ("Where the latency goes, µs", hops_table, "latency"),
