@@ -21,8 +21,9 @@ NotifyKind parse_notify_kind(std::string_view text) {
 }
 
 std::unique_ptr<Wakeups> make_wakeups(NotifyKind kind, Ledger& ledger,
-                                      const WakeupEndpoints& endpoints) {
-    return kind == NotifyKind::zmq ? make_zmq_wakeups(endpoints) : make_futex_wakeups(ledger);
+                                      const WakeupEndpoints& endpoints, int real_time_priority) {
+    return kind == NotifyKind::zmq ? make_zmq_wakeups(endpoints, real_time_priority)
+                                   : make_futex_wakeups(ledger);
 }
 
 }  // namespace echelle

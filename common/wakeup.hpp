@@ -68,11 +68,13 @@ class Wakeups {
     virtual std::unique_ptr<NoticeSender> notice_sender() = 0;      // connects
     virtual std::unique_ptr<NoticeReceiver> notice_receiver() = 0;  // binds
 };
+// `real_time_priority` above 0: of the context's own threads, SCHED_FIFO (which must be allowed).
 std::unique_ptr<Wakeups> make_wakeups(NotifyKind kind, Ledger& ledger,
-                                      const WakeupEndpoints& endpoints);
+                                      const WakeupEndpoints& endpoints, int real_time_priority = 0);
 
 // The two kinds; each in a file of its own.
-std::unique_ptr<Wakeups> make_zmq_wakeups(const WakeupEndpoints& endpoints);
+std::unique_ptr<Wakeups> make_zmq_wakeups(const WakeupEndpoints& endpoints,
+                                          int real_time_priority = 0);
 std::unique_ptr<Wakeups> make_futex_wakeups(Ledger& ledger);
 
 }  // namespace echelle

@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include <poll.h>
+#include <sched.h>
 #include <zmq.hpp>
 
 #include "common/error.hpp"
@@ -128,7 +129,13 @@ class ZmqNoticeReceiver : public NoticeReceiver {
 
 class ZmqWakeups : public Wakeups {
   public:
-    explicit ZmqWakeups(WakeupEndpoints endpoints) : endpoints_(std::move(endpoints)) {}
+    ZmqWakeups(WakeupEndpoints endpoints, int real_time_priority)
+        : endpoints_(std::move(endpoints)) {
+        if (real_time_priority > 0) {  // before the first socket, with which the threads begin
+            zmq_ctx_set(context_.handle(), ZMQ_THREAD_SCHED_POLICY, SCHED_FIFO);
+            zmq_ctx_set(context_.handle(), ZMQ_THREAD_PRIORITY, real_time_priority);
+        }
+    }
     std::unique_ptr<TokenSender> token_sender() override {
         return std::make_unique<ZmqTokenSender>(context_, endpoints_.tokens);
     }
@@ -149,8 +156,9 @@ class ZmqWakeups : public Wakeups {
 
 }  // namespace
 
-std::unique_ptr<Wakeups> make_zmq_wakeups(const WakeupEndpoints& endpoints) {
-    return std::make_unique<ZmqWakeups>(endpoints);
+std::unique_ptr<Wakeups> make_zmq_wakeups(const WakeupEndpoints& endpoints,
+                                          int real_time_priority) {
+    return std::make_unique<ZmqWakeups>(endpoints, real_time_priority);
 }
 
 }  // namespace echelle

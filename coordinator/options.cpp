@@ -16,7 +16,7 @@ namespace {
 struct Typed {
     std::string workers, rate, format, layout, window, detrend, scaling, average, average_mode;
     std::string block_channels = "auto", block_frames = "auto", ring_frames, on_overrun;
-    std::string notify, pair_channels, fft_effort, fft;
+    std::string notify, pair_channels, fft_effort, fft, real_time;
     std::string channels, samples, nperseg, noverlap, budget_us, volts, frames, duration;
 };
 
@@ -138,6 +138,7 @@ void fill(Options& options, const Typed& typed) {
     if (!typed.fft_effort.empty()) {
         options.fft_effort = parse_fft_effort(typed.fft_effort);
     }
+    options.real_time = optional_unsigned<uint32_t>(typed.real_time, "--realtime", 1, 99);
     options.frames = optional_unsigned<uint64_t>(typed.frames, "--frames", 1,
                                                  std::numeric_limits<uint64_t>::max());
     if (!typed.duration.empty()) {
@@ -186,6 +187,10 @@ void declare(CLI::App& app, Options& options, Typed& typed) {
     text("Work", "--notify", typed.notify, "How workers are woken: zmq or futex");
     text("Work", "--fft", typed.fft, "auto, own or fftw");
     text("Work", "--fft-effort", typed.fft_effort, "estimate, measure or patient");
+    text("Work", "--realtime", typed.real_time,
+         "SCHED_FIFO priority, 1 to 99, of the threads that pass work on (none)");
+    app.add_flag("--lock-memory", options.lock_memory, "Keep ring and ledger in memory (mlock)")
+        ->group("Work");
     text("Work", "--budget-us", typed.budget_us, "Time budget of a frame, microseconds (100)");
     text("Control", "--name", options.name, "Name of this instance, for echellectl");
     text("Control", "--control", options.control, "ZeroMQ endpoint for echellectl");

@@ -49,6 +49,8 @@ struct Options {
     std::string pin = "auto";  // auto | none | CPULIST
     FftEffort fft_effort = FftEffort::patient;
     FftKind fft = FftKind::automatic;
+    std::optional<uint32_t> real_time;  // SCHED_FIFO priority of the threads that pass work on
+    bool lock_memory = false;
     std::string record;
     std::string report;
     std::string control;  // endpoint; empty: in the instance's directory

@@ -27,6 +27,7 @@
 #include "coordinator/nursery_exec.hpp"
 #include "coordinator/preparation.hpp"
 #include "coordinator/progress.hpp"
+#include "coordinator/real_time.hpp"
 #include "coordinator/report.hpp"
 #include "coordinator/sinks/recording_sink.hpp"
 #include "coordinator/supervisor.hpp"
@@ -121,8 +122,9 @@ class Conductor {
         const std::string endpoint =
             run_.options.control.empty() ? run_.instance->control_endpoint() : run_.options.control;
         control_ = std::make_unique<Control>(context_, endpoint);
-        wakeups_ =
-            make_wakeups(run_.options.notify, *run_.ledger, run_.instance->wakeup_endpoints());
+        ask_for_real_time();
+        wakeups_ = make_wakeups(run_.options.notify, *run_.ledger,
+                                run_.instance->wakeup_endpoints(), real_time_priority_);
         // Made (and bound) before there are workers: a thousand that find nobody listening try
         // again every few milliseconds, and leave no time for each other's start.
         tokens_ = wakeups_->token_sender();
@@ -141,6 +143,27 @@ class Conductor {
         ingest_thread_ = std::thread([this] { ingest(); });
         if (!run_.ring_is_outside) {
             source_thread_ = std::thread([this] { feed(); });
+        }
+    }
+
+    void ask_for_real_time() {
+        if (!run_.options.real_time) {
+            return;
+        }
+        const int priority = static_cast<int>(*run_.options.real_time);
+        const std::string refusal = why_no_real_time(priority);
+        if (refusal.empty()) {
+            real_time_priority_ = priority;
+        } else {
+            warn("--realtime " + std::to_string(priority) + " is refused (" + refusal +
+                 "): going on with the usual priority; it takes CAP_SYS_NICE or ulimit -r");
+        }
+    }
+
+    // Of the calling thread, where it was asked for.
+    void take_real_time() const {
+        if (real_time_priority_ > 0) {
+            make_this_thread_real_time(real_time_priority_);
         }
     }
 
@@ -255,6 +278,12 @@ class Conductor {
 
     void begin() {
         tell_what_is_missing(run_);
+        if (run_.options.lock_memory) {
+            if (const std::string refusal = lock_memory(); !refusal.empty()) {
+                warn("--lock-memory is refused (" + refusal +
+                     "): going on without; it takes CAP_IPC_LOCK or ulimit -l");
+            }
+        }
         facts_.started_ns = monotonic_ns();
         facts_.cpu_before_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
         if (run_.ring_is_outside) {
@@ -277,6 +306,7 @@ class Conductor {
 
     void collect() {
         const ThreadClock::Counting counting(collector_clock_);
+        take_real_time();
         try {
             collector_->run(*notices_);
         } catch (const std::exception& error) {
@@ -288,6 +318,7 @@ class Conductor {
 
     void ingest() {
         const ThreadClock::Counting counting(ingest_clock_);
+        take_real_time();
         try {
             ingest_->run(*tokens_);
         } catch (const std::exception& error) {
@@ -545,6 +576,7 @@ class Conductor {
     std::unique_ptr<WorkerScaling> scaling_;
     RunFacts facts_;
     Progress progress_;
+    int real_time_priority_ = 0;  // 0: the usual
     uint64_t first_position_ = 0;
     int64_t memory_looked_ns_ = 0;
     bool stop_requested_ = false;

@@ -308,3 +308,46 @@ def test_everything_at_once_is_a_line_each(place):
     assert len(warnings) == len(expected), warnings
     for words in expected:
         assert sum(words in warning for warning in warnings) == 1, (words, warnings)
+
+
+# ---- --realtime and --lock-memory
+
+SCHED_FIFO_IN_STAT = "1"
+
+
+def policies(pid):
+    """Name of each thread -> its policy, field 41 of proc(5)'s stat."""
+    found = {}
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        name, rest = (task / "stat").read_text().rsplit(")", 1)
+        found.setdefault(name.split("(", 1)[1], set()).add(rest.split()[38])
+    return found
+
+
+@pytest.mark.parametrize("notify", ["zmq", "futex"])
+def test_real_time_is_for_those_who_pass_work_on_alone(place, notify):
+    started = start_at_work(place, [], "--realtime", 10, "--lock-memory", "--notify", notify)
+    coordinator = policies(started.pid)
+    assert coordinator["ingest"] == coordinator["collector"] == {SCHED_FIFO_IN_STAT}
+    assert coordinator["source"] == coordinator["echelle-coordin"] == {"0"}
+    if notify == "zmq":
+        assert SCHED_FIFO_IN_STAT in coordinator["ZMQbg/IO/0"]
+    for pid in [*workers_of(place), place.pid_of("echelle-nursery")]:
+        assert set.union(*policies(pid).values()) == {"0"}
+    locked = Path(f"/proc/{started.pid}/status").read_text().split("VmLck:")[1].split()[0]
+    assert int(locked) > 8 * 1024  # kB: the ring is among it
+    os.kill(place.pid_of("echelle-nursery"), signal.SIGKILL)
+    assert wait_until(lambda: place.running_status()["nursery"]["restarts"] == 1)
+    new = wait_until(lambda: [pid for pid, comm in place.processes().items()
+                              if comm == "echelle-nursery"])
+    assert set.union(*policies(new[0]).values()) == {"0"}
+    started.send(signal.SIGINT)
+    assert started.finish().code == 0
+
+
+def test_real_time_and_locked_memory_that_are_refused(place):
+    restrictions = [*refuse("sched_setscheduler", "mlockall")]
+    _, warnings = run(place, restrictions, "--realtime", 10, "--lock-memory")
+    assert len(warnings) == 2
+    assert "--realtime 10 is refused" in warnings[0] and "ulimit -r" in warnings[0]
+    assert "--lock-memory is refused" in warnings[1] and "ulimit -l" in warnings[1]
