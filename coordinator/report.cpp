@@ -239,8 +239,8 @@ Json make_report(const RunFacts& facts) {
     report["config"] = config_of(facts);
     report["started_monotonic_us"] = static_cast<double>(facts.supervisor->started_ns()) / 1000.0;
     report["wall_s"] = figures.wall_s;
-    if (const nlohmann::json recording = facts.source->facts(); !recording.is_null()) {
-        report["recording"] = recording;
+    if (const nlohmann::json source = facts.source->facts(); !source.is_null()) {
+        report[facts.source->facts_name()] = source;
     }
     report["frames"] = frames_of(books.frames);
     report["blocks"] = blocks_of(facts, books.blocks);

@@ -11,6 +11,7 @@
 #include "coordinator/sources/dada_header.hpp"
 #include "coordinator/sources/digital_rf_source.hpp"
 #include "coordinator/sources/guppi_header.hpp"
+#include "coordinator/sources/pcap_file.hpp"
 #include "coordinator/sources/recording_files.hpp"
 #include "coordinator/sources/tar_members.hpp"
 
@@ -67,16 +68,15 @@ std::string scheme_of(std::string_view bytes) {
     if (looks_like_dada(bytes)) {
         return "dada";
     }
+    if (looks_like_pcap(bytes)) {
+        return "pcap";
+    }
     return {};
 }
 
 std::string what_it_is_instead(std::string_view bytes) {
     if (bytes.starts_with("\x89HDF\r\n\x1A\n"sv)) {
         return "is an HDF5 file: of a Digital RF recording name the channel's folder";
-    }
-    if (bytes.starts_with("\xD4\xC3\xB2\xA1"sv) || bytes.starts_with("\xA1\xB2\xC3\xD4"sv) ||
-        bytes.starts_with("\x4D\x3C\xB2\xA1"sv) || bytes.starts_with("\x0A\x0D\x0D\x0A"sv)) {
-        return "is a packet capture (pcap), which cannot be read yet: extract the samples";
     }
     if (bytes.starts_with("\x1F\x8B"sv) || bytes.starts_with("\xFD\x37zXZ"sv) ||
         bytes.starts_with("PK\x03\x04"sv) || bytes.starts_with("\x28\xB5\x2F\xFD"sv)) {
@@ -85,8 +85,9 @@ std::string what_it_is_instead(std::string_view bytes) {
     if (bytes.empty()) {
         return "is empty: give a file with data";
     }
-    return "is no recording of a known kind (WAV, SigMF, PSRDADA, GUPPI raw, Digital RF, BLUE): if "
-           "it holds samples without a header, name it like raw:FILE?channels=2&rate=48000";
+    return "is no recording of a known kind (WAV, SigMF, PSRDADA, GUPPI raw, Digital RF, BLUE, "
+           "pcap): if it holds samples without a header, name it like "
+           "raw:FILE?channels=2&rate=48000";
 }
 
 }  // namespace

@@ -10,11 +10,13 @@
 #include "coordinator/sources/detect.hpp"
 #include "coordinator/sources/digital_rf_source.hpp"
 #include "coordinator/sources/guppi_source.hpp"
+#include "coordinator/sources/pcap_source.hpp"
 #include "coordinator/sources/raw_source.hpp"
 #include "coordinator/sources/ring_source.hpp"
 #include "coordinator/sources/sigmf_source.hpp"
 #include "coordinator/sources/sim_source.hpp"
 #include "coordinator/sources/source.hpp"
+#include "coordinator/sources/udp_source.hpp"
 #include "coordinator/sources/wav_source.hpp"
 
 namespace echelle {
@@ -31,6 +33,7 @@ constexpr std::array schemes = {
     Scheme{"wav", open_wav_source},        Scheme{"dada", open_dada_source},
     Scheme{"guppi", open_guppi_source},    Scheme{"digital_rf", open_digital_rf_source},
     Scheme{"drf", open_digital_rf_source}, Scheme{"blue", open_blue_source},
+    Scheme{"udp", open_udp_source},        Scheme{"pcap", open_pcap_source},
 };
 
 const Scheme* find_scheme(std::string_view name) {

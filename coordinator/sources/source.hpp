@@ -44,8 +44,11 @@ class Source {
     virtual OverrunPolicy default_policy() const = 0;
     // One line for the report: what the source is and anything that a reader of figures must know.
     virtual std::string describe() const = 0;
-    // What the report says of a recording: gaps, remarks, annotations. Null for other sources.
+    // What the report says of the source under facts_name(): of a recording its gaps, remarks and
+    // annotations; of a live source what it has counted, by cause. Null: nothing. The main thread
+    // calls it while run() runs in the source's.
     virtual nlohmann::json facts() const;
+    virtual const char* facts_name() const { return "recording"; }
     // True when the source overwrites nothing but its stamps, so that frames recur (sim: loops).
     virtual std::optional<uint64_t> distinct_frames() const { return std::nullopt; }
 

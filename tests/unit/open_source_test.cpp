@@ -48,7 +48,7 @@ TEST(OpenSource, SaysWhatAFileIsThatItCannotRead) {
     expect_mentions(message("just some text"), {"x.wav", "raw:FILE"});
     expect_mentions(message(""), {"empty"});
     expect_mentions(message("\x89HDF\r\n\x1A\n"), {"Digital RF"});
-    expect_mentions(message("\xD4\xC3\xB2\xA1"), {"pcap"});
+    expect_mentions(message("\xD4\xC3\xB2\xA1"), {"packet capture", "truncated"});
     expect_mentions(message("\x1F\x8B\x08"), {"compressed"});
     expect_mentions(usage_error([&] { open_source(folder.file(""), {}); }), {"drf_properties.h5"});
     expect_mentions(usage_error([&] { open_source(folder.file("nothing"), {}); }),

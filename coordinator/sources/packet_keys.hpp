@@ -1,0 +1,38 @@
+// The keys of a URI that say what datagrams hold: shared by udp: and pcap:. docs/udp.md lists them.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "coordinator/sources/datagram.hpp"
+#include "coordinator/sources/raw_datagram.hpp"
+#include "coordinator/sources/source.hpp"
+
+namespace echelle {
+
+enum class FramingKind { vita49, spead, raw };
+std::string_view name_of(FramingKind kind);
+
+struct PacketKeys {
+    FramingKind framing = FramingKind::vita49;
+    Stream stream;           // sample-major; its epoch is the source's to set
+    bool big_endian = true;  // the samples
+    uint32_t reorder = 64;   // packets
+    std::optional<uint32_t> stream_id;
+    uint64_t heap_step = 1;
+    RawHeader header;
+
+    bool swaps_bytes() const;
+    std::unique_ptr<Framing> make_framing() const;
+    // "VITA 49 packets of 2 channels, ci16, 10000000 Hz"
+    std::string text() const;
+};
+
+// Takes framing=, channels=, rate=, format=, samples=, endian=, reorder= and what the framing has
+// of its own; keys win over `options`. `guess` stands for a framing that the URI does not name;
+// without one it has to. Throws UsageError.
+PacketKeys take_packet_keys(SourceUri& uri, const StreamOptions& options,
+                            std::optional<FramingKind> guess);
+
+}  // namespace echelle
