@@ -1,54 +1,16 @@
 #include "fpga_sim/frame_producer.hpp"
 
 #include <algorithm>
-#include <ctime>
 #include <vector>
-
-#include <sys/prctl.h>
 
 #include "common/clock.hpp"
 #include "common/invariant.hpp"
+#include "fpga_sim/pacing.hpp"
 
 namespace echelle {
 namespace {
 
 constexpr int64_t look_at_stop_ns = 50'000'000;
-
-// Sleeps until the monotonic clock reads `deadline_ns`; false when stopped before. A signal that
-// interrupts the sleep only makes it look at `stop` earlier.
-bool sleep_until(int64_t deadline_ns, const std::atomic<bool>& stop) {
-    for (;;) {
-        const int64_t now = monotonic_ns();
-        if (stop.load(std::memory_order_relaxed)) {
-            return false;
-        }
-        if (now >= deadline_ns) {
-            return true;
-        }
-        const int64_t until = std::min(deadline_ns, now + look_at_stop_ns);
-        const timespec wake{until / 1'000'000'000, until % 1'000'000'000};
-        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &wake, nullptr);
-    }
-}
-
-// The kernel may let a sleeper lie 50 us longer than it asked, a quarter of a frame period. Holds
-// for the calling thread, and only as long as this object lives.
-class PunctualThread {
-  public:
-    PunctualThread() : usual_slack_(prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0)) {
-        prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
-    }
-    ~PunctualThread() {
-        if (usual_slack_ > 0) {
-            prctl(PR_SET_TIMERSLACK, static_cast<unsigned long>(usual_slack_), 0, 0, 0);
-        }
-    }
-    PunctualThread(const PunctualThread&) = delete;
-    PunctualThread& operator=(const PunctualThread&) = delete;
-
-  private:
-    int usual_slack_;
-};
 
 }  // namespace
 

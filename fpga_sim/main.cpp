@@ -1,11 +1,13 @@
 // echelle-fpga-sim: stands in for a capture card. Makes a ring of frames in shared memory that a
-// coordinator attaches to (--source ring:NAME), or a file of raw samples, or both.
+// coordinator attaches to (--source ring:NAME), a file of raw samples, or both; or sends the
+// samples as UDP packets (--send).
 #include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <ctime>
 #include <exception>
+#include <fstream>
 #include <string>
 
 // GCC 12 suspects a null pointer in libstdc++ where CLI11 moves strings about.
@@ -18,6 +20,7 @@
 #include "common/error.hpp"
 #include "common/ring.hpp"
 #include "fpga_sim/frame_producer.hpp"
+#include "fpga_sim/packet_sender.hpp"
 #include "fpga_sim/sim_options.hpp"
 
 namespace echelle {
@@ -49,6 +52,8 @@ struct Arguments {
     SimArguments sim;
     std::string ring;
     uint64_t ring_frames = 256;
+    std::string send;
+    std::string send_report;
 };
 
 void add_options(CLI::App& app, Arguments& arguments) {
@@ -57,6 +62,12 @@ void add_options(CLI::App& app, Arguments& arguments) {
         ->type_name("NAME");
     app.add_option("--ring-frames", arguments.ring_frames, "frames that the ring holds (256)")
         ->type_name("N");
+    app.add_option("--send", arguments.send,
+                   "send packets: udp://ADDRESS:PORT?framing=vita49|spead|raw&mtu=9000&...")
+        ->type_name("URI");
+    app.add_option("--send-report", arguments.send_report,
+                   "write what was sent, and what was done to it, to FILE (JSON)")
+        ->type_name("FILE");
     for (const SimKey& key : sim_keys()) {
         app.add_option_function<std::string>(
                "--" + std::string(key.name),
@@ -115,10 +126,41 @@ void feed_ring(const Arguments& arguments, const SimOptions& options, FrameProdu
     wait_for_detachment(ring);
 }
 
+void send_packets(const Arguments& arguments, const SimOptions& options) {
+    if (!arguments.ring.empty() || !options.write_raw.empty()) {
+        throw UsageError("--send goes with neither --ring nor --write-raw: start it twice");
+    }
+    if (options.faults.any()) {
+        throw UsageError(
+            "--send takes its faults from its own keys (loss, reorder, duplicates): leave out "
+            "--drop and its like");
+    }
+    PacketSender sender(options, parse_send_options(arguments.send, options));
+    std::ofstream report;
+    if (!arguments.send_report.empty()) {
+        report.open(arguments.send_report);
+        if (!report) {
+            throw UsageError("cannot write '" + arguments.send_report +
+                             "': give --send-report a file in a directory that can be written");
+        }
+    }
+    end_cleanly_on_signals();
+    sender.run(stop_asked);
+    if (report.is_open() && !(report << sender.json() << std::endl)) {
+        throw RunError("cannot write '" + arguments.send_report + "'");
+    }
+    std::fprintf(stderr, "echelle-fpga-sim: %s\n", sender.json().c_str());
+}
+
 void simulate(const Arguments& arguments) {
     const SimOptions options = complete_sim_options(arguments.sim);
+    if (!arguments.send.empty()) {
+        send_packets(arguments, options);
+        return;
+    }
     if (arguments.ring.empty() && options.write_raw.empty()) {
-        throw UsageError("nowhere to put the frames: give --ring NAME, --write-raw FILE or both");
+        throw UsageError(
+            "nowhere to put the frames: give --ring NAME, --write-raw FILE, both, or --send URI");
     }
     if (arguments.ring.empty() && !options.frames) {
         throw UsageError(
