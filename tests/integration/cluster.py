@@ -91,10 +91,13 @@ class Workplace:
         self.started.append(Running(self, program, arguments, **options))
         return self.started[-1]
 
-    def coordinator(self, *arguments, **options):
-        """Starts a coordinator that says nothing but errors and, unless told, plans quickly."""
+    def coordinator(self, *arguments, prefix=(), **options):
+        """Starts a coordinator that says nothing but errors and, unless told, plans quickly.
+
+        `prefix` is a command that executes it, as `ip netns exec NAME`.
+        """
         quick = [] if "--fft-effort" in arguments else ["--fft-effort", "estimate"]
-        return self.start(COORDINATOR, "--quiet", *quick, *arguments, **options)
+        return self.start(*prefix, COORDINATOR, "--quiet", *quick, *arguments, **options)
 
     def run(self, *arguments, code=0, **options):
         """Runs a coordinator to its end, which must have this exit code."""
