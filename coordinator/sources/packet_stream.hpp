@@ -76,7 +76,6 @@ class PacketStream {
     PacketFacts snapshot() const;
     // See Framing. The source's thread.
     std::string contradiction() const { return framing_->contradiction(); }
-    bool has_held() const { return !window_.is_empty(); }
 
   private:
     struct Packet {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <ctime>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -20,8 +21,10 @@
 namespace echelle {
 namespace {
 
-constexpr int patience_ms = 100;           // for the next datagram, when none is held
-constexpr int patience_for_order_ms = 20;  // for one that others wait for
+constexpr int patience_ms = 100;  // for the next datagram; then `stop` is looked at
+// A stream that is silent for so long will not bring what others wait for. Long enough for a sender
+// that had to wait for its CPU.
+constexpr int64_t silence_ns = 500'000'000;
 constexpr int64_t reopen_every_ns = 1'000'000'000;
 // Senders' clocks that are behind this machine's by less are believed.
 constexpr int64_t believed_lag_s = 60;
@@ -91,15 +94,16 @@ class UdpSource final : public Source {
 
   private:
     void receive() {
-        const bool has_held = packets_.has_held();
-        const size_t count =
-            socket_->receive(batch_, has_held ? patience_for_order_ms : patience_ms);
+        const size_t count = socket_->receive(batch_, patience_ms);
         if (count == 0) {
-            packets_.flush();
+            if (monotonic_ns() - last_datagram_ns_ > silence_ns) {
+                packets_.flush();
+            }
             ask_overflow();
             packets_.publish();
             return;
         }
+        last_datagram_ns_ = monotonic_ns();
         const int64_t arrival_ns = realtime_ns();
         for (size_t i = 0; i < count; ++i) {
             packets_.take(handles_[i], batch_[i].size, arrival_ns);
@@ -161,7 +165,8 @@ class UdpSource final : public Source {
     std::optional<UdpSocket> socket_;
     std::array<UdpSocket::Received, UdpSocket::batch> batch_{};
     std::vector<PacketStream::Handle> handles_;  // the batch's buffers
-    uint64_t overflow_before_ = 0;               // of sockets before this one
+    int64_t last_datagram_ns_ = 0;
+    uint64_t overflow_before_ = 0;  // of sockets before this one
     bool has_warned_ = false;
     std::atomic<uint64_t> receive_buffer_{0};
     std::atomic<uint64_t> overflow_{0};
