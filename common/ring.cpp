@@ -26,8 +26,13 @@ uint64_t page_aligned(uint64_t bytes) {
     return (bytes + page - 1) / page * page;
 }
 
-uint64_t frames_offset_for(uint64_t slot_count) {
-    return page_aligned(sizeof(RingHeader) + slot_count * sizeof(RingSlot));
+uint64_t frames_offset_for(uint64_t slot_count, const RingMargin& margin) {
+    return page_aligned(sizeof(RingHeader) + slot_count * sizeof(RingSlot) + margin.before);
+}
+
+// What stands before a frame and what stands behind the one before it share the space between.
+uint64_t stride_for(const FrameGeometry& geometry, const RingMargin& margin) {
+    return page_aligned(geometry.frame_bytes() + margin.before + margin.after);
 }
 
 // Slot fields are read while a producer may be rewriting them; `sequence` tells whether the value
@@ -172,8 +177,9 @@ void check_replaceable(const std::string& name, const std::string& path) {
 
 }  // namespace
 
-size_t ring_region_bytes(const FrameGeometry& geometry, uint64_t slot_count) {
-    return frames_offset_for(slot_count) + slot_count * page_aligned(geometry.frame_bytes());
+size_t ring_region_bytes(const FrameGeometry& geometry, uint64_t slot_count,
+                         const RingMargin& margin) {
+    return frames_offset_for(slot_count, margin) + slot_count * stride_for(geometry, margin);
 }
 
 Ring::Ring(SharedMemory memory, uint64_t slot_count)
@@ -185,7 +191,8 @@ Ring::Ring(SharedMemory memory, uint64_t slot_count)
       slot_stride_(header_->slot_stride),
       frame_values_(stream().geometry.frame_values()) {}
 
-Ring Ring::format(SharedMemory memory, const Stream& stream, uint64_t slot_count) {
+Ring Ring::format(SharedMemory memory, const Stream& stream, uint64_t slot_count,
+                  const RingMargin& margin) {
     auto* header = new (memory.data()) RingHeader{};
     std::memcpy(header->magic, ring_magic, sizeof ring_magic);
     header->version = ring_version;
@@ -198,21 +205,21 @@ Ring Ring::format(SharedMemory memory, const Stream& stream, uint64_t slot_count
     header->rate_den = stream.rate.denominator;
     header->epoch_ns = stream.epoch_ns;
     header->slot_count = slot_count;
-    header->slot_stride = page_aligned(stream.geometry.frame_bytes());
-    header->frames_offset = frames_offset_for(slot_count);
+    header->slot_stride = stride_for(stream.geometry, margin);
+    header->frames_offset = frames_offset_for(slot_count, margin);
     header->region_bytes = memory.size();
     header->over_range_low = stream.over_range_low;
     header->over_range_high = stream.over_range_high;
     return Ring(std::move(memory), slot_count);
 }
 
-Ring Ring::anonymous(const Stream& stream, uint64_t slot_count) {
+Ring Ring::anonymous(const Stream& stream, uint64_t slot_count, const RingMargin& margin) {
     stream.geometry.validate();
     check_slot_count(slot_count);
-    const size_t bytes = ring_region_bytes(stream.geometry, slot_count);
+    const size_t bytes = ring_region_bytes(stream.geometry, slot_count, margin);
     return format(SharedMemory::anonymous("the ring of " + std::to_string(slot_count) + " frames",
                                           bytes, true),
-                  stream, slot_count);
+                  stream, slot_count, margin);
 }
 
 Ring Ring::create_named(const std::string& name, const Stream& stream, uint64_t slot_count) {
@@ -222,7 +229,7 @@ Ring Ring::create_named(const std::string& name, const Stream& stream, uint64_t 
     check_replaceable(name, file_name.starts_with('/') ? file_name : "/dev/shm/" + file_name);
     Ring ring = format(
         SharedMemory::create_named(file_name, ring_region_bytes(stream.geometry, slot_count)),
-        stream, slot_count);
+        stream, slot_count, {});
     // Ours from the start, so that nobody else replaces it before we run.
     claim_for_this_process(ring.header());
     return ring;

@@ -85,12 +85,19 @@ struct FrameStamp {
     uint32_t flags = 0;
 };
 
+// Bytes around each frame that its producer may write as well: a card that puts a header before the
+// samples and a trailer behind them then transfers all of it in one piece, straight into the ring.
+struct RingMargin {
+    size_t before = 0;
+    size_t after = 0;
+};
+
 // A mapped ring. Movable; the mapping lives as long as the object. Readers and the writer of one
 // process may share one Ring.
 class Ring {
   public:
     // A ring of our own in anonymous memory.
-    static Ring anonymous(const Stream& stream, uint64_t slot_count);
+    static Ring anonymous(const Stream& stream, uint64_t slot_count, const RingMargin& margin = {});
     // Makes the named region for an outside producer; "NAME" becomes /dev/shm/echelle-NAME.
     // Throws UsageError when a live producer, or one without a pid that has not ended, owns a ring
     // of that name, and when a file that is no ring stands there.
@@ -139,7 +146,8 @@ class Ring {
   private:
     bool take_reading();
     Ring(SharedMemory memory, uint64_t slot_count);
-    static Ring format(SharedMemory memory, const Stream& stream, uint64_t slot_count);
+    static Ring format(SharedMemory memory, const Stream& stream, uint64_t slot_count,
+                       const RingMargin& margin);
 
     SharedMemory memory_;
     RingHeader* header_ = nullptr;
@@ -151,7 +159,8 @@ class Ring {
 };
 
 // Bytes of the whole region for a ring of `slot_count` frames.
-size_t ring_region_bytes(const FrameGeometry& geometry, uint64_t slot_count);
+size_t ring_region_bytes(const FrameGeometry& geometry, uint64_t slot_count,
+                         const RingMargin& margin = {});
 
 // The producer's side. One thread of one process. Between begin() and commit() the samples may be
 // written; a frame that keeps what the slot already holds (a ring replayed round and round) calls

@@ -179,7 +179,7 @@ std::unique_ptr<Preparation> prepare(const Options& options) {
     choose_workers(*run);
     plan_work(*run);
     if (!run->ring) {
-        run->ring = Ring::anonymous(run->stream, run->plan.ring_frames);
+        run->ring = Ring::anonymous(run->stream, run->plan.ring_frames, run->source->ring_margin());
     }
     place_workers(*run);
     make_ledger(*run);

@@ -52,6 +52,8 @@ class Source {
     // True when the source overwrites nothing but its stamps, so that frames recur (sim: loops).
     virtual std::optional<uint64_t> distinct_frames() const { return std::nullopt; }
 
+    // Bytes around each frame of the ring that run() writes as well.
+    virtual RingMargin ring_margin() const { return {}; }
     // The ring that an outside producer fills, when the source is one; run() is then not called.
     virtual std::optional<Ring> take_ring() { return std::nullopt; }
 

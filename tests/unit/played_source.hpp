@@ -63,7 +63,7 @@ struct PlayedFrame {
 // Runs the source into a ring of three frames, so that it has to wait, and copies what comes out.
 // What run() throws comes out here.
 inline std::vector<PlayedFrame> play(Source& source) {
-    Ring ring = Ring::anonymous(source.stream(), 3);
+    Ring ring = Ring::anonymous(source.stream(), 3, source.ring_margin());
     std::exception_ptr failure;
     const std::atomic<bool> stop{false};
     std::thread producer([&] {

@@ -48,6 +48,19 @@ TEST(RingLayout, RegionIsHeaderTableAndWholePagesPerFrame) {
     EXPECT_EQ(ring_region_bytes({}, 60), 4096U + 60 * 524'288);
 }
 
+TEST(RingLayout, MarginsLieBetweenFramesThatStayOnTheirPages) {
+    Stream stream;
+    stream.geometry = {.channels = 2, .samples = 1024};  // one page
+    const RingMargin margin{64, 128};
+    Ring ring = Ring::anonymous(stream, 60, margin);  // the table ends where the first page does
+    const auto* const region = reinterpret_cast<const std::byte*>(&ring.header());
+    EXPECT_EQ(region + 8192, reinterpret_cast<const std::byte*>(ring.frame(0).data()));
+    EXPECT_EQ(ring.frame(1).data() - ring.frame(0).data(), 8192 / 2);
+    EXPECT_GE(ring_region_bytes(stream.geometry, 60, margin), 8192U + 59 * 8192 + 4096 + 128);
+    // Whole pages hold the margins as well where a frame leaves room.
+    EXPECT_EQ(ring_region_bytes(small_stream().geometry, 4, margin), 4096U + 4 * 4096);
+}
+
 TEST(RingLayout, HeaderIsWhatTheDocumentSays) {
     const std::string name = unused_ring_name();
     Ring ring = Ring::create_named(name, small_stream(), 4);
