@@ -6,6 +6,7 @@
 
 #include "common/error.hpp"
 #include "coordinator/sources/blue_source.hpp"
+#include "coordinator/sources/card_source.hpp"
 #include "coordinator/sources/dada_source.hpp"
 #include "coordinator/sources/detect.hpp"
 #include "coordinator/sources/digital_rf_source.hpp"
@@ -34,6 +35,7 @@ constexpr std::array schemes = {
     Scheme{"guppi", open_guppi_source},    Scheme{"digital_rf", open_digital_rf_source},
     Scheme{"drf", open_digital_rf_source}, Scheme{"blue", open_blue_source},
     Scheme{"udp", open_udp_source},        Scheme{"pcap", open_pcap_source},
+    Scheme{"xdma", open_card_source},
 };
 
 const Scheme* find_scheme(std::string_view name) {
