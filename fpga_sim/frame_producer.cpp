@@ -21,6 +21,9 @@ FrameProducer::FrameProducer(const SimOptions& options)
     if (!options.write_raw.empty()) {
         raw_.emplace(options.write_raw);
     }
+    if (!options.write_framed.empty()) {
+        framed_.emplace(options.write_framed, options.stream);
+    }
 }
 
 bool FrameProducer::is_beyond_end(uint64_t frame_index) const {
@@ -47,10 +50,18 @@ void FrameProducer::fill(Ring& ring, const std::atomic<bool>& stop) const {
     }
 }
 
+// Sample 0 is taken now.
+void FrameProducer::begin_time() {
+    start_ns_ = monotonic_ns();
+    if (framed_ && options_.pace == Pace::realtime) {
+        framed_->set_epoch(realtime_ns());
+    }
+}
+
 void FrameProducer::run(RingWriter& writer, bool wait_for_room, const std::atomic<bool>& stop) {
     const PunctualThread punctual;
     const uint32_t samples = options_.stream.geometry.samples;
-    start_ns_ = monotonic_ns();
+    begin_time();
     bool gap = false;
     for (uint64_t index = 0; !is_beyond_end(index) && !stop.load(std::memory_order_relaxed);
          ++index) {
@@ -68,8 +79,8 @@ void FrameProducer::run(RingWriter& writer, bool wait_for_room, const std::atomi
             break;
         }
         gap = false;
-        if (raw_) {
-            raw_->write(frame);
+        if (!write_out(stamp, frame, stop)) {
+            break;
         }
         stamp.flags = 0;  // nothing is missing between a frame and its repeat
         if (faults_.repeats(index) && !publish(writer, stamp, wait_for_room, stop).empty()) {
@@ -77,6 +88,23 @@ void FrameProducer::run(RingWriter& writer, bool wait_for_room, const std::atomi
         }
     }
     finish_raw();
+}
+
+// A repeat is a card's doing, so it is in what the card sends, and once in the raw file.
+bool FrameProducer::write_out(const FrameStamp& stamp, std::span<const int16_t> frame,
+                              const std::atomic<bool>& stop) {
+    if (raw_) {
+        raw_->write(frame);
+    }
+    if (!framed_) {
+        return true;
+    }
+    if (!framed_->write(stamp, frame, stop)) {
+        return false;
+    }
+    FrameStamp again = stamp;
+    again.flags = 0;
+    return !faults_.repeats(stamp.frame_index) || framed_->write(again, frame, stop);
 }
 
 std::span<const int16_t> FrameProducer::publish(RingWriter& writer, const FrameStamp& stamp,
@@ -124,18 +152,48 @@ bool FrameProducer::wait_until_due(uint64_t frame_index, const std::atomic<bool>
     return true;
 }
 
-void FrameProducer::write_file(const std::atomic<bool>& stop) {
-    ECHELLE_INVARIANT(raw_.has_value());
-    std::vector<int16_t> frame(options_.stream.geometry.frame_values());
+std::span<const int16_t> FrameProducer::frame_without_ring(uint64_t frame_index) {
+    const bool recurs = framed_ && options_.generate == Generate::once;
+    const uint64_t slot = recurs ? frame_index % recurring_frames : 0;
+    if (slot >= made_.size()) {
+        made_.resize(slot + 1);
+    }
+    if (made_[slot].empty() || !recurs) {
+        made_[slot].resize(options_.stream.geometry.frame_values());
+        make(recurs ? slot : frame_index, made_[slot]);
+    }
+    return made_[slot];
+}
+
+void FrameProducer::write_files(const std::atomic<bool>& stop) {
+    ECHELLE_INVARIANT(raw_.has_value() || framed_.has_value());
+    const PunctualThread punctual;
+    const uint32_t samples = options_.stream.geometry.samples;
+    for (uint64_t slot = 0; framed_ && options_.generate == Generate::once &&
+                            slot < recurring_frames && !is_beyond_end(slot);
+         ++slot) {
+        frame_without_ring(slot);  // before the first is due
+    }
+    begin_time();
+    bool gap = false;
     for (uint64_t index = 0; !is_beyond_end(index) && !stop.load(std::memory_order_relaxed);
          ++index) {
         if (faults_.drops(index)) {
             ++counts_.dropped;
+            gap = true;
             continue;
         }
-        make(index, frame);
-        raw_->write(frame);
+        const std::span<const int16_t> frame = frame_without_ring(index);
+        if (framed_ && !(pause_before(index, stop) && wait_until_due(index, stop))) {
+            break;
+        }
+        const uint32_t flags = gap ? uint32_t{frame_gap_before} : 0U;
+        if (!write_out({index, index * samples, samples, flags}, frame, stop)) {
+            break;
+        }
+        gap = false;
         ++counts_.published;
+        counts_.repeated += framed_ && faults_.repeats(index) ? 1 : 0;
     }
     finish_raw();
 }

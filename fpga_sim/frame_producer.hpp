@@ -15,9 +15,11 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "common/ring.hpp"
 #include "fpga_sim/frame_generator.hpp"
+#include "fpga_sim/framed_output.hpp"
 #include "fpga_sim/raw_recording.hpp"
 #include "fpga_sim/sim_options.hpp"
 
@@ -33,7 +35,7 @@ struct ProducerCounts {
 // One thread. `stop` is looked at every 50 ms at least, while waiting and between frames.
 class FrameProducer {
   public:
-    // Opens the raw file, when there is to be one. Throws UsageError.
+    // Opens the files, when there are to be some. Throws UsageError.
     explicit FrameProducer(const SimOptions& options);
 
     // Generate::once: fills the slots with the first frames, before anybody reads. Needed before
@@ -41,12 +43,13 @@ class FrameProducer {
     void fill(Ring& ring, const std::atomic<bool>& stop) const;
 
     // Publishes frames until the last one or `stop`. With `wait_for_room` no frame is overwritten
-    // that is still needed. The caller ends the ring. Throws RunError when the raw file cannot be
+    // that is still needed. The caller ends the ring. Throws RunError when a file cannot be
     // written.
     void run(RingWriter& writer, bool wait_for_room, const std::atomic<bool>& stop);
 
-    // Writes the raw file alone, without a ring and without a pace. Throws RunError.
-    void write_file(const std::atomic<bool>& stop);
+    // Writes the files alone, without a ring: the raw one without a pace, since nobody waits for
+    // it; frames for a card's reader at the pace of the stream. Throws RunError.
+    void write_files(const std::atomic<bool>& stop);
 
     const ProducerCounts& counts() const { return counts_; }
 
@@ -58,13 +61,22 @@ class FrameProducer {
     // The frame published, still in the ring; empty when stopped before.
     std::span<const int16_t> publish(RingWriter& writer, const FrameStamp& stamp,
                                      bool wait_for_room, const std::atomic<bool>& stop);
+    // Without a ring, frames that recur do so after so many.
+    static constexpr uint64_t recurring_frames = 64;
+
+    void begin_time();
+    bool write_out(const FrameStamp& stamp, std::span<const int16_t> frame,
+                   const std::atomic<bool>& stop);
+    std::span<const int16_t> frame_without_ring(uint64_t frame_index);
     void finish_raw();
 
     SimOptions options_;
     FrameGenerator generator_;
     Faults faults_;
     std::optional<RawRecording> raw_;
-    int64_t start_ns_ = 0;  // CLOCK_MONOTONIC of sample 0
+    std::optional<FramedOutput> framed_;
+    std::vector<std::vector<int16_t>> made_;  // without a ring: frames that recur, or the only one
+    int64_t start_ns_ = 0;                    // CLOCK_MONOTONIC of sample 0
     ProducerCounts counts_;
 };
 

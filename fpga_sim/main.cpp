@@ -46,6 +46,8 @@ void end_cleanly_on_signals() {
     // A full file size limit is then an error of write() like any other.
     action.sa_handler = SIG_IGN;
     sigaction(SIGXFSZ, &action, nullptr);
+    // So is a reader that has left.
+    sigaction(SIGPIPE, &action, nullptr);
 }
 
 struct Arguments {
@@ -161,8 +163,12 @@ void simulate(const Arguments& arguments) {
     if (arguments.ring.empty() && options.write_raw.empty()) {
         throw UsageError(
             "nowhere to put the frames: give --ring NAME, --write-raw FILE, both, or --send URI");
+    if (arguments.ring.empty() && options.write_raw.empty() && options.write_framed.empty()) {
+        throw UsageError(
+            "nowhere to put the frames: give --ring NAME, --write-raw FILE, --write-framed FILE or "
+            "several of them");
     }
-    if (arguments.ring.empty() && !options.frames) {
+    if (arguments.ring.empty() && !options.write_raw.empty() && !options.frames) {
         throw UsageError(
             "--write-raw without --ring would fill the disk: give --frames or "
             "--duration");
@@ -170,7 +176,7 @@ void simulate(const Arguments& arguments) {
     end_cleanly_on_signals();
     FrameProducer producer(options);
     if (arguments.ring.empty()) {
-        producer.write_file(stop_asked);
+        producer.write_files(stop_asked);
     } else {
         feed_ring(arguments, options, producer);
     }

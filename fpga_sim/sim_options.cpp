@@ -98,6 +98,8 @@ constexpr std::array keys{
            }},
     SimKey{"write-raw", "FILE", "also write the samples of every frame to FILE",
            [](SimArguments& a, Text t) { a.write_raw = std::string(t); }},
+    SimKey{"write-framed", "FILE", "also write every frame as a card sends it; FIFO or - will do",
+           [](SimArguments& a, Text t) { a.write_framed = std::string(t); }},
 };
 
 std::optional<uint64_t> frame_count(const SimArguments& arguments, const Stream& stream) {
@@ -193,6 +195,7 @@ SimOptions complete_sim_options(const SimArguments& arguments) {
     options.faults = arguments.faults;
     options.faults.validate();
     options.write_raw = arguments.write_raw;
+    options.write_framed = arguments.write_framed;
     return options;
 }
 

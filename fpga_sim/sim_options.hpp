@@ -39,6 +39,7 @@ struct SimArguments {
     std::optional<Generate> generate;
     FaultOptions faults;
     std::string write_raw;
+    std::string write_framed;
 };
 
 struct SimKey {
@@ -62,7 +63,8 @@ struct SimOptions {
     Pace pace = Pace::realtime;
     Generate generate = Generate::once;
     FaultOptions faults;
-    std::string write_raw;  // empty: no file
+    std::string write_raw;     // empty: no file
+    std::string write_framed;  // the same
 
     // Samples per channel, when they are finite and none is dropped.
     std::optional<uint64_t> total_samples() const;

@@ -272,7 +272,7 @@ TEST(FrameProducer, TheRawFileHoldsEveryPublishedFrameOnce) {
     // Without a ring the same file comes out.
     const std::atomic<bool> stop = false;
     std::filesystem::remove(arguments.write_raw);
-    FrameProducer(complete_sim_options(arguments)).write_file(stop);
+    FrameProducer(complete_sim_options(arguments)).write_files(stop);
     EXPECT_EQ(file_samples(arguments.write_raw), expected);
     std::filesystem::remove(arguments.write_raw);
 }
@@ -288,7 +288,7 @@ TEST(FrameProducer, AFullDiskLeavesNoHalfWrittenFile) {
     const std::atomic<bool> stop = false;
     std::string message;
     try {
-        FrameProducer(complete_sim_options(arguments)).write_file(stop);
+        FrameProducer(complete_sim_options(arguments)).write_files(stop);
     } catch (const RunError& error) {
         message = error.what();
     }
