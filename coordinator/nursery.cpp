@@ -242,7 +242,8 @@ void run_nursery(const WorkerSetup& setup, Instance& instance, FileDescriptor so
     NurseryProcess(setup, instance, std::move(socket)).run();
 }
 
-Nursery Nursery::start(const WorkerSetup& setup, Instance& instance, LifeLine& life_line) {
+Nursery Nursery::start(const WorkerSetup& setup, Instance& instance, LifeLine& life_line,
+                       const std::function<void()>& let_go) {
     NurserySockets sockets = make_nursery_sockets();
     const pid_t pid = fork();
     if (pid < 0) {
@@ -252,6 +253,7 @@ Nursery Nursery::start(const WorkerSetup& setup, Instance& instance, LifeLine& l
     if (pid == 0) {
         sockets.ours.close();
         life_line.let_go();
+        let_go();
         run_nursery(setup, instance, std::move(sockets.theirs));
     }
     return Nursery(pid, std::move(sockets.ours));

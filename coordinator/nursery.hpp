@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -41,8 +42,10 @@ struct NurseryMessage {
 class Nursery {
   public:
     // Forks the nursery process. To be called while this process has one thread. The
-    // arguments are used by the child, which never returns from here. Throws RunError.
-    static Nursery start(const WorkerSetup& setup, Instance& instance, LifeLine& life_line);
+    // arguments are used by the child, which never returns from here; `let_go` closes there what
+    // is this process's alone. Throws RunError.
+    static Nursery start(const WorkerSetup& setup, Instance& instance, LifeLine& life_line,
+                         const std::function<void()>& let_go);
     // A nursery that runs already: its process and our end of its socket.
     Nursery(pid_t pid, FileDescriptor socket) : pid_(pid), socket_(std::move(socket)) {}
 

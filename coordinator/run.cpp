@@ -95,7 +95,8 @@ class Conductor {
     static Nursery start_nursery(Preparation& run) {
         // Workers orphaned by a killed nursery come to us, to be reaped and counted.
         prctl(PR_SET_CHILD_SUBREAPER, 1);
-        return Nursery::start(run.setup, *run.instance, run.life_line);
+        return Nursery::start(run.setup, *run.instance, run.life_line,
+                              [&run] { run.source->let_go(); });
     }
 
     static FileDescriptor make_signal_descriptor() {

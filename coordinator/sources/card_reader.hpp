@@ -74,6 +74,9 @@ class CardReader : public std::enable_shared_from_this<CardReader> {
     int64_t first_header_ns() const { return first_ns_; }  // CLOCK_REALTIME when it was read
     DeviceFile::Kind kind() const { return device_.kind(); }
 
+    // In a process forked before the run: the device is not this one's.
+    void let_go() { device_.close(); }
+
     // The run: until `stop`, the end of a file, or trouble without reopening. The stream must have
     // the geometry of the first header. Throws RunError.
     void read_into(RingWriter& writer, const Stream& stream, bool wait_for_room,

@@ -186,6 +186,8 @@ class CardSource final : public Source {
         reader_->read_into(writer, stream_, policy == OverrunPolicy::block, stop);
     }
 
+    void let_go() override { reader_->let_go(); }
+
     const char* facts_name() const override { return "source"; }
     nlohmann::json facts() const override;
 

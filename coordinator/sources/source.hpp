@@ -54,6 +54,9 @@ class Source {
 
     // Bytes around each frame of the ring that run() writes as well.
     virtual RingMargin ring_margin() const { return {}; }
+    // In a process forked from the one that opened it: closes what must not stay open there. A
+    // card's driver counts its readers, and would refuse us when we open it again.
+    virtual void let_go() {}
     // The ring that an outside producer fills, when the source is one; run() is then not called.
     virtual std::optional<Ring> take_ring() { return std::nullopt; }
 

@@ -38,6 +38,7 @@ def faulty_card(place):
         assert wait_until((folder / "truth").exists)
         return folder / "xdma0_c2h_0"
 
+    insert.pull = lambda: mounted[0][1].process.kill()
     yield insert
     for folder, card in mounted:
         card.process.kill()
@@ -140,6 +141,12 @@ def test_a_read_that_never_returns_does_not_keep_the_run_from_ending(place, faul
     place.running_status()
     assert wait_until(lambda: place.status()["source"]["state"] == "not answering")
     place.control("stop") if how == "stop" else run.send(15)
+    # All results are there. The kernel ends no process in a read that FUSE has handed on, not even
+    # with SIGKILL: this one goes when the card does.
+    assert wait_until((place.output / "record").exists, 20)
+    assert wait_until((place.output / "report").exists, 20)
+    assert wait_until(lambda: not any(place.runtime.rglob("control")), 20)
+    faulty_card.pull()
     finished = run.finish(20)
     assert finished.code == 0, finished.err
     assert "left behind" in finished.err
