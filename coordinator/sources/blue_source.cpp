@@ -70,7 +70,7 @@ std::unique_ptr<Source> open_blue_source(SourceUri uri, const StreamOptions& opt
     recording.coding = name_of(header.coding);
     recording.store =
         std::make_unique<FileStore>(std::move(file), recording.stream.geometry, header.coding, 1);
-    return source_of(std::move(recording));
+    return source_of(std::move(recording), keys.replay);
 }
 
 }  // namespace echelle

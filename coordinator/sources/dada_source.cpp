@@ -137,7 +137,7 @@ std::unique_ptr<Source> open_dada_source(SourceUri uri, const StreamOptions& opt
     }
     recording.store = std::make_unique<FileStore>(std::move(paths), recording.stream.geometry,
                                                   header.coding, said.geometry.channels);
-    return source_of(std::move(recording));
+    return source_of(std::move(recording), keys.replay);
 }
 
 }  // namespace echelle

@@ -211,7 +211,7 @@ std::unique_ptr<Source> open_digital_rf_source(SourceUri uri, const StreamOption
     recording.pieces = pieces.take();
     recording.store =
         std::make_unique<Hdf5Store>(std::move(paths), data_name, recording.stream.geometry);
-    return source_of(std::move(recording));
+    return source_of(std::move(recording), keys.replay);
 }
 
 }  // namespace echelle

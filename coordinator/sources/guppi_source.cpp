@@ -155,7 +155,7 @@ std::unique_ptr<Source> open_guppi_source(SourceUri uri, const StreamOptions& op
         scan.paths(), recording.stream.geometry, header.coding,
         header.time_first ? said.geometry.channels : header.polarisations);
     recording.pieces = scan.take_pieces();
-    return source_of(std::move(recording));
+    return source_of(std::move(recording), keys.replay);
 }
 
 }  // namespace echelle

@@ -20,6 +20,7 @@ struct RawKeys {
     bool layout_is_default = false;
     uint64_t block = 0;         // bytes of samples in each block; 0: no blocks
     uint64_t block_header = 0;  // bytes before each block
+    ReplayKeys replay;
 };
 
 struct NamedFormat {
@@ -95,6 +96,7 @@ RawKeys take_keys(SourceUri& uri, const StreamOptions& options) {
     const std::optional<uint32_t> channels_key = take_count(uri, "channels");
     const std::optional<uint32_t> channels = channels_key ? channels_key : options.channels;
     const RecordingKeys common = take_recording_keys(uri);
+    keys.replay = common.replay;
     const std::optional<Rational> rate = common.rate ? common.rate : options.rate;
     const std::optional<std::string> layout_key = uri.take("layout");
     const std::optional<Layout> layout =
@@ -201,7 +203,7 @@ std::unique_ptr<Source> open_raw_source(SourceUri uri, const StreamOptions& opti
     const bool in_rows = keys.geometry.layout == Layout::channel_major;
     recording.store = std::make_unique<FileStore>(std::move(file), keys.geometry, keys.coding,
                                                   in_rows ? 1 : keys.geometry.channels);
-    return source_of(std::move(recording));
+    return source_of(std::move(recording), keys.replay);
 }
 
 }  // namespace echelle

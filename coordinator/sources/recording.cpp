@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -12,68 +11,6 @@ namespace echelle {
 namespace {
 
 constexpr size_t most_listed_gaps = 1000;
-constexpr int64_t wait_slice_ns = 100'000'000;
-
-// False when `stop` came first. A producer whose frames may be dropped does not ask for room.
-bool room_for_frame(RingWriter& writer, OverrunPolicy policy, const std::atomic<bool>& stop) {
-    while (!stop.load(std::memory_order_relaxed)) {
-        if (policy == OverrunPolicy::drop || writer.wait_for_room(wait_slice_ns)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-// Where in the recording the next frame begins.
-class PlayPosition {
-  public:
-    explicit PlayPosition(const Recording& recording) : recording_(recording) {}
-
-    bool at_end() const { return piece_ == recording_.pieces.size(); }
-    bool at_gap() const { return !at_end() && done_ == 0 && piece().gap_before; }
-    uint64_t samples_missing() const { return piece().samples_missing; }
-
-    // Copies what still fits of the present piece behind the `filled` samples that `frame` has;
-    // returns how many samples it now has.
-    uint32_t fill(std::span<int16_t> frame, uint32_t filled) {
-        const auto count = static_cast<uint32_t>(std::min<uint64_t>(
-            recording_.stream.geometry.samples - filled, piece().samples - done_));
-        recording_.store->read(piece(), done_, count, filled, frame);
-        done_ += count;
-        if (done_ == piece().samples) {
-            ++piece_;
-            done_ = 0;
-        }
-        return filled + count;
-    }
-
-  private:
-    const SamplePiece& piece() const { return recording_.pieces[piece_]; }
-
-    const Recording& recording_;
-    size_t piece_ = 0;
-    uint64_t done_ = 0;  // samples of the present piece
-};
-
-class RecordingSource : public Source {
-  public:
-    explicit RecordingSource(Recording recording) : recording_(std::move(recording)) {}
-
-    Stream stream() const override { return recording_.stream; }
-    std::optional<uint64_t> total_samples() const override { return recording_.total_samples(); }
-    std::optional<uint64_t> longest_stretch() const override {
-        return recording_.longest_stretch();
-    }
-    OverrunPolicy default_policy() const override { return OverrunPolicy::block; }
-    std::string describe() const override { return recording_.describe(); }
-    nlohmann::json facts() const override { return recording_.facts(); }
-    void run(RingWriter& writer, OverrunPolicy policy, const std::atomic<bool>& stop) override {
-        recording_.play(writer, policy, stop);
-    }
-
-  private:
-    Recording recording_;
-};
 
 }  // namespace
 
@@ -113,6 +50,8 @@ std::string Recording::describe() const {
 
 nlohmann::json Recording::facts() const {
     nlohmann::json facts;
+    facts["name"] = name;
+    facts["coding"] = coding;
     facts["samples_per_channel"] = total_samples();
     facts["longest_stretch"] = longest_stretch();
     nlohmann::json& listed = facts["gaps"]["first"] = nlohmann::json::array();
@@ -133,32 +72,6 @@ nlohmann::json Recording::facts() const {
         facts["annotations_left_out"] = annotations_left_out;
     }
     return facts;
-}
-
-void Recording::play(RingWriter& writer, OverrunPolicy policy,
-                     const std::atomic<bool>& stop) const {
-    PlayPosition position(*this);
-    FrameStamp stamp;
-    while (!position.at_end() && room_for_frame(writer, policy, stop)) {
-        stamp.flags = 0;
-        if (position.at_gap()) {
-            stamp.flags = frame_gap_before;
-            stamp.first_sample += position.samples_missing();
-        }
-        const std::span<int16_t> frame = writer.begin();
-        uint32_t filled = position.fill(frame, 0);
-        while (filled < stream.geometry.samples && !position.at_end() && !position.at_gap()) {
-            filled = position.fill(frame, filled);
-        }
-        stamp.valid_samples = filled;
-        writer.commit(stamp);
-        ++stamp.frame_index;
-        stamp.first_sample += filled;
-    }
-}
-
-std::unique_ptr<Source> source_of(Recording recording) {
-    return std::make_unique<RecordingSource>(std::move(recording));
 }
 
 }  // namespace echelle

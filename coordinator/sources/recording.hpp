@@ -1,7 +1,6 @@
-// A recording: pieces of samples, what they are had from, and how they become frames of the ring.
+// A recording: pieces of samples, what they are had from, and what a report says of it.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -9,8 +8,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "common/ring.hpp"
 #include "common/stream.hpp"
+#include "coordinator/sources/replay_keys.hpp"
 #include "coordinator/sources/sample_pieces.hpp"
 #include "coordinator/sources/sample_store.hpp"
 #include "coordinator/sources/source.hpp"
@@ -21,6 +20,7 @@ struct Recording {
     std::unique_ptr<SampleStore> store;
     Stream stream;
     std::vector<SamplePiece> pieces;  // at least one
+    uint64_t first_index = 0;         // in the stream, of its first sample
 
     std::string name;                   // "WAV file 'a.wav'"
     std::string coding;                 // "16-bit little-endian"
@@ -35,12 +35,11 @@ struct Recording {
     std::string describe() const;
     // For the report: samples, the first gaps, remarks, annotations.
     nlohmann::json facts() const;
-    // Writes the frames: numbers them from 0, waits for room when the policy is block, looks at
-    // `stop` before each frame and ten times a second while it waits. Throws RunError.
-    void play(RingWriter& writer, OverrunPolicy policy, const std::atomic<bool>& stop) const;
 };
 
-// The source that plays it.
-std::unique_ptr<Source> source_of(Recording recording);
+// The source that plays it as the keys say: numbers frames from 0, waits for room when the policy
+// is block, looks at `stop` before each frame and ten times a second while it waits. Throws
+// UsageError when the keys select nothing of it.
+std::unique_ptr<Source> source_of(Recording recording, const ReplayKeys& keys);
 
 }  // namespace echelle

@@ -119,7 +119,7 @@ std::unique_ptr<Source> open_sigmf_source(SourceUri uri, const StreamOptions& op
     recording.annotations_left_out = metadata.annotations_left_out;
     recording.store = std::make_unique<FileStore>(std::move(data.file), recording.stream.geometry,
                                                   metadata.coding, metadata.channels);
-    return source_of(std::move(recording));
+    return source_of(std::move(recording), keys.common.replay);
 }
 
 }  // namespace echelle

@@ -76,7 +76,7 @@ bool take_drop_tail(SourceUri& uri) {
 }
 
 RecordingKeys take_recording_keys(SourceUri& uri) {
-    return {take_count(uri, "samples"), take_rate(uri)};
+    return {take_count(uri, "samples"), take_rate(uri), take_replay_keys(uri)};
 }
 
 Stream complete_stream(Stream said, const RecordingKeys& keys, const StreamOptions& options,

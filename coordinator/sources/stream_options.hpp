@@ -7,6 +7,7 @@
 
 #include "common/source_uri.hpp"
 #include "common/stream.hpp"
+#include "coordinator/sources/replay_keys.hpp"
 #include "coordinator/sources/sample_file.hpp"
 #include "coordinator/sources/source.hpp"
 
@@ -30,10 +31,11 @@ std::optional<Rational> take_rate(SourceUri& uri);
 // UsageError on any other value.
 bool take_drop_tail(SourceUri& uri);
 
-// The keys that every recording which describes itself takes.
+// The keys that every recording takes.
 struct RecordingKeys {
     std::optional<uint32_t> samples;  // per frame
     std::optional<Rational> rate;
+    ReplayKeys replay;
 };
 RecordingKeys take_recording_keys(SourceUri& uri);
 

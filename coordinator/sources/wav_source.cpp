@@ -136,7 +136,7 @@ std::unique_ptr<Source> open_wav_source(SourceUri uri, const StreamOptions& opti
     recording.name = file.type_name() + " file '" + file.path() + "'";
     recording.coding = file.encoding_name();
     recording.store = std::make_unique<SoundStore>(std::move(file), narrow);
-    return source_of(std::move(recording));
+    return source_of(std::move(recording), keys.replay);
 }
 
 }  // namespace echelle
