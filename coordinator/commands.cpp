@@ -58,6 +58,41 @@ Answer set_paused(const CommandTargets& targets, bool paused) {
     return {{"paused", paused}};
 }
 
+double seconds_in(const Request& request) {
+    constexpr double most = 1e9;
+    const auto value = request.find("seconds");
+    if (value == request.end() || !value->is_number() || !(value->get<double>() > 0) ||
+        value->get<double>() > most) {
+        throw ControlRefusal("bad-number", "\"seconds\" must be a number above 0");
+    }
+    return value->get<double>();
+}
+
+Answer capture(const CommandTargets& targets, const Request& request) {
+    if (targets.capture == nullptr) {
+        throw ControlRefusal("no-capture",
+                             "this run has no directory to capture into: start it with --capture "
+                             "DIR, or --capture 'DIR?start=later'");
+    }
+    const std::string action = request.value("action", "");
+    try {
+        if (action == "start") {
+            targets.capture->start();
+            return {{"capturing", true}};
+        }
+        if (action == "stop") {
+            targets.capture->stop();
+            return {{"capturing", false}};
+        }
+        if (action == "last") {
+            return {{"frames", targets.capture->keep_last(seconds_in(request))}};
+        }
+    } catch (const CaptureRefusal& refusal) {
+        throw ControlRefusal(refusal.name(), refusal.what());
+    }
+    throw ControlRefusal("bad-request", "\"action\" of capture is start, stop or last");
+}
+
 }  // namespace
 
 void add_commands(Control& control, const CommandTargets& targets) {
@@ -71,6 +106,7 @@ void add_commands(Control& control, const CommandTargets& targets) {
     control.on("scale", [targets](const Request& request) { return scale(targets, request); });
     control.on("drain", [targets](const Request& request) { return drain(targets, request); });
     control.on("pause", [targets](const Request&) { return set_paused(targets, true); });
+    control.on("capture", [targets](const Request& request) { return capture(targets, request); });
     control.on("resume", [targets](const Request&) { return set_paused(targets, false); });
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "common/ledger.hpp"
+#include "coordinator/capture/frame_capture.hpp"
 #include "coordinator/control.hpp"
 #include "coordinator/preparation.hpp"
 #include "coordinator/report.hpp"
@@ -17,11 +18,12 @@ struct CommandTargets {
     const Preparation* run = nullptr;
     Ledger* ledger = nullptr;
     Supervisor* supervisor = nullptr;
+    FrameCapture* capture = nullptr;  // null: none was asked for
     std::function<void()> stop;
     std::function<void()> wake_workers;
 };
 
-// Registers status, stop, scale, drain, pause and resume.
+// Registers status, stop, scale, drain, pause, resume and capture.
 void add_commands(Control& control, const CommandTargets& targets);
 
 }  // namespace echelle

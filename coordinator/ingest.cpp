@@ -33,7 +33,8 @@ Ingest::Ingest(const Setup& setup)
       shed_age_((setup.ring->slot_count() - setup.plan->history_frames) * 3 / 4),
       keep_age_((setup.ring->slot_count() - setup.plan->history_frames) / 2),
       next_(setup.first_position),
-      needed_(setup.first_position) {}
+      needed_(setup.first_position),
+      taken_before_(setup.first_position) {}
 
 void Ingest::run(TokenSender& tokens) {
     while (!setup_.abort->load(std::memory_order_relaxed)) {
@@ -100,6 +101,7 @@ void Ingest::take_frames() {
         } else {
             skip_overwritten();
         }
+        taken_before_.store(next_, std::memory_order_release);
         open_groups();
     }
 }

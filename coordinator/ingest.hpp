@@ -47,6 +47,9 @@ class Ingest {
     // Oldest ring position that groups not yet opened may need. Stored (release) after each opened
     // group; for the collector.
     const std::atomic<uint64_t>& first_position_needed() const { return needed_; }
+    // Ring positions before it have been taken, or passed over. Stored (release) after each; for
+    // who reads the same frames beside us.
+    const std::atomic<uint64_t>& taken_before() const { return taken_before_; }
     // Set when an outside producer vanished without ending its ring. Read after the thread's end.
     bool producer_vanished() const { return producer_vanished_; }
     // The next READY blocks were put there by a reclaim: wake workers soon. Any thread.
@@ -87,6 +90,7 @@ class Ingest {
     uint64_t segments_lost_before_next_group_ = 0;
     bool producer_vanished_ = false;
     std::atomic<uint64_t> needed_{0};
+    std::atomic<uint64_t> taken_before_{0};
     std::atomic<bool> wake_soon_{false};
 };
 

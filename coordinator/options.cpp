@@ -18,6 +18,7 @@ struct Typed {
     std::string block_channels = "auto", block_frames = "auto", ring_frames, on_overrun;
     std::string notify, pair_channels, fft_effort, fft, real_time;
     std::string channels, samples, nperseg, noverlap, budget_us, volts, frames, duration;
+    std::string capture;
 };
 
 uint64_t unsigned_of(const std::string& text, const std::string& option, uint64_t least,
@@ -139,6 +140,9 @@ void fill(Options& options, const Typed& typed) {
         options.fft_effort = parse_fft_effort(typed.fft_effort);
     }
     options.real_time = optional_unsigned<uint32_t>(typed.real_time, "--realtime", 1, 99);
+    if (!typed.capture.empty()) {
+        options.capture = CaptureOptions::parse(typed.capture);
+    }
     options.frames = optional_unsigned<uint64_t>(typed.frames, "--frames", 1,
                                                  std::numeric_limits<uint64_t>::max());
     if (!typed.duration.empty()) {
@@ -178,6 +182,8 @@ void declare(CLI::App& app, Options& options, Typed& typed) {
     text("Spectra", "--volts-per-count", typed.volts, "Gives results in volts instead of counts");
     text("Output", "--record", options.record, "Write the spectra to this file");
     text("Output", "--report", options.report, "Write the run's report (JSON) to this file");
+    text("Output", "--capture", typed.capture,
+         "Keep the incoming frames as SigMF in this directory (DIR?size=1G&seconds=60)");
     text("Work", "--workers", typed.workers,
          "Worker processes, N or MIN..MAX (the CPUs that may be used)");
     text("Work", "--pin", options.pin, "auto, none, or a list of CPUs such as 0-3,6");

@@ -7,6 +7,7 @@
 
 #include "common/wakeup.hpp"
 #include "common/welch_parameters.hpp"
+#include "coordinator/capture/capture_options.hpp"
 #include "coordinator/sources/source.hpp"
 #include "worker/fft_plans.hpp"
 
@@ -53,6 +54,7 @@ struct Options {
     bool lock_memory = false;
     std::string record;
     std::string report;
+    std::optional<CaptureOptions> capture;
     std::string control;  // endpoint; empty: in the instance's directory
     std::string name;     // empty: the default, or a free one
     std::optional<uint64_t> frames;

@@ -168,6 +168,29 @@ Json blocks_of(const RunFacts& facts, const BlockBooks& blocks) {
             {"in_flight", blocks.in_flight}};
 }
 
+Json capture_of(const RunFacts& facts) {
+    const CaptureBooks books = facts.capture->books();
+    const CaptureLosses& lost = books.lost;
+    return {{"directory", facts.options->capture->directory},
+            {"state", books.capturing ? "capturing" : "idle"},
+            {"frames",
+             {{"in", books.in},
+              {"written", books.written},
+              {"lost",
+               {{"overwritten", lost.overwritten},
+                {"write_failed", lost.write_failed},
+                {"repeated", lost.repeated},
+                {"out_of_order", lost.out_of_order},
+                {"malformed", lost.malformed},
+                {"stopped", lost.stopped}}},
+              {"in_flight", books.in_flight}}},
+            {"bytes", books.bytes},
+            {"files", books.files},
+            {"segments", books.segments},
+            {"last_file", books.last_file},
+            {"problem", books.problem.empty() ? Json(nullptr) : Json(books.problem)}};
+}
+
 }  // namespace
 
 ProcessMemory memory_of(pid_t pid) {
@@ -258,6 +281,9 @@ Json make_report(const RunFacts& facts) {
     report["budget"] = {{"us", facts.options->budget_us},
                         {"over", books.over_budget},
                         {"over_fraction", figures.over_fraction}};
+    if (facts.capture != nullptr) {
+        report["capture"] = capture_of(facts);
+    }
     report["workers"] = workers_of(facts);
     report["recoveries"] = recoveries_of(facts);
     report["scaling"] = scaling_of(facts);
@@ -348,6 +374,11 @@ std::string final_table(const RunFacts& facts) {
     add_row(table, "frames dropped", "%s", dropped_text(books.frames).c_str());
     add_row(table, "frames in flight", "%lu", books.frames.in_flight);
     add_row(table, "spectra", "%lu (%lu incomplete)", books.spectra.out, books.spectra.incomplete);
+    if (facts.capture != nullptr) {
+        const CaptureBooks capture = facts.capture->books();
+        add_row(table, "capture", "%lu frames in %lu file%s, %lu lost", capture.written,
+                capture.files, capture.files == 1 ? "" : "s", capture.lost.in_all());
+    }
     add_row(table, "wall time", "%.3f s", figures.wall_s);
     add_row(table, "period", "%.1f us per frame", figures.period_us);
     add_row(table, "core time", "%.1f us per frame (worker CPU, all workers)", figures.core_us);

@@ -12,6 +12,7 @@
 #include "common/ring.hpp"
 #include "coordinator/accounts.hpp"
 #include "coordinator/block_plan.hpp"
+#include "coordinator/capture/frame_capture.hpp"
 #include "coordinator/options.hpp"
 #include "coordinator/sources/source.hpp"
 #include "coordinator/supervisor.hpp"
@@ -37,6 +38,7 @@ struct RunFacts {
     const Accounts* accounts = nullptr;
     const Supervisor* supervisor = nullptr;
     std::vector<const ThreadClock*> threads;  // the coordinator's, but for the main thread
+    const FrameCapture* capture = nullptr;  // null: none was asked for
     std::string instance_name;
     int64_t started_ns = 0;     // monotonic, when the source was started
     int64_t ended_ns = 0;       // 0 while it runs

@@ -19,6 +19,7 @@
 #include "common/clock.hpp"
 #include "common/futex.hpp"
 #include "common/invariant.hpp"
+#include "coordinator/capture/frame_capture.hpp"
 #include "coordinator/collector.hpp"
 #include "coordinator/commands.hpp"
 #include "coordinator/control.hpp"
@@ -40,6 +41,7 @@ namespace {
 constexpr int64_t patience_at_start_ns = 10'000'000'000;
 constexpr int64_t patience_for_worker_ns = 50'000'000;  // a thousand share the CPUs they start on
 constexpr int64_t patience_at_end_ns = 2'000'000'000;
+constexpr int64_t patience_for_capture_ns = 30'000'000'000;  // to write what the ring still holds
 constexpr int64_t memory_look_ns = 1'000'000'000;
 
 // A flag that a thread raises for the main loop, as something that can be polled.
@@ -116,6 +118,9 @@ class Conductor {
         if (!run_.options.record.empty()) {
             recording_ = std::make_unique<RecordingSink>(run_.options.record);
         }
+        if (run_.options.capture) {
+            make_capture_directory(run_.options.capture->directory);
+        }
         std::vector<SpectrumSink*> sinks;
         if (recording_) {
             sinks.push_back(recording_.get());
@@ -137,6 +142,7 @@ class Conductor {
         fill_facts();
         start_workers();
         begin();
+        begin_capture();
         answer_commands();
         scaling_ =
             std::make_unique<WorkerScaling>(run_.workers, *run_.ring, *run_.ledger, *supervisor_);
@@ -292,8 +298,32 @@ class Conductor {
         }
     }
 
+    void begin_capture() {
+        if (!run_.options.capture) {
+            return;
+        }
+        FrameCapture::Setup setup;
+        setup.ring = &*run_.ring;
+        setup.taken = &ingest_->taken_before();
+        setup.stream = run_.stream;
+        setup.options = *run_.options.capture;
+        setup.source_description = facts_.source_description;
+        setup.warn = warn;
+        capture_ = FrameCapture::begin(std::move(setup));
+        facts_.capture = capture_.get();
+    }
+
+    // Of what has been taken; the run's own threads have ended.
+    void finish_capture(int64_t patience_ns) {
+        if (capture_ && !std::exchange(capture_finished_, true) && !capture_->finish(patience_ns)) {
+            warn("the capture's thread hangs in a write to " + run_.options.capture->directory +
+                 " and is left behind: its last file may lack its end");
+        }
+    }
+
     void answer_commands() {
         CommandTargets targets;
+        targets.capture = capture_.get();
         targets.facts = &facts_;
         targets.run = &run_;
         targets.ledger = &*run_.ledger;
@@ -447,6 +477,7 @@ class Conductor {
         abort_.store(true, std::memory_order_relaxed);
         stop_source_.store(true, std::memory_order_relaxed);
         join_threads();
+        finish_capture(0);
         if (supervisor_) {
             supervisor_->let_workers_leave();
             supervisor_->kill_all();
@@ -466,6 +497,7 @@ class Conductor {
         stop_source_.store(true, std::memory_order_relaxed);
         join_threads();
         facts_.ended_ns = monotonic_ns();
+        finish_capture(abort_.load(std::memory_order_relaxed) ? 0 : patience_for_capture_ns);
         if (supervisor_) {
             look_at_memory();
             let_workers_leave();
@@ -575,6 +607,8 @@ class Conductor {
     std::unique_ptr<Collector> collector_;
     std::unique_ptr<Supervisor> supervisor_;
     std::unique_ptr<WorkerScaling> scaling_;
+    std::shared_ptr<FrameCapture> capture_;
+    bool capture_finished_ = false;
     RunFacts facts_;
     Progress progress_;
     int real_time_priority_ = 0;  // 0: the usual

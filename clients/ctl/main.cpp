@@ -88,8 +88,13 @@ void carry_out(const Request& request) {
     }
 }
 
-// The commands and their arguments: "scale N" and "drain ID" take a number.
-void declare_commands(CLI::App& app, Request& request, unsigned int& number) {
+struct Arguments {
+    unsigned int number = 0;  // of "scale N" and "drain ID"
+    std::string action;       // of "capture ACTION [SECONDS]"
+    std::optional<double> seconds;
+};
+
+void declare_commands(CLI::App& app, Request& request, Arguments& arguments) {
     const auto add = [&](const char* name, const char* help) {
         CLI::App* command = app.add_subcommand(name, help);
         command->callback([&request, name] { request.command = name; });
@@ -97,12 +102,36 @@ void declare_commands(CLI::App& app, Request& request, unsigned int& number) {
     };
     add("status", "What the run has done and does");
     add("top", "The same as a live view; ends with q or Ctrl-C");
-    add("scale", "Have N workers from now on")->add_option("N", number)->required();
-    add("drain", "Let worker ID finish its block and leave")->add_option("ID", number)->required();
+    add("scale", "Have N workers from now on")->add_option("N", arguments.number)->required();
+    add("drain", "Let worker ID finish its block and leave")
+        ->add_option("ID", arguments.number)
+        ->required();
     add("pause", "Workers claim nothing more");
     add("resume", "They go on");
+    CLI::App* capture = add("capture", "Keep incoming frames: start, stop, last SECONDS");
+    capture
+        ->add_option("ACTION", arguments.action, "start, stop, or last: what the ring still holds")
+        ->required()
+        ->check(CLI::IsMember({"start", "stop", "last"}));
+    capture->add_option("SECONDS", arguments.seconds, "How much of the past, with last");
     add("stop", "Finish what is in flight, write the report, end");
     app.require_subcommand(1);
+}
+
+Json capture_arguments(const Arguments& arguments) {
+    Json request = {{"action", arguments.action}};
+    const bool is_last = arguments.action == "last";
+    if (is_last != arguments.seconds.has_value()) {
+        throw UsageError(is_last ? "capture last needs SECONDS: how much of the past to keep"
+                                 : "capture " + arguments.action + " takes no SECONDS");
+    }
+    if (is_last && !(*arguments.seconds > 0)) {
+        throw UsageError("capture last needs more than 0 SECONDS");
+    }
+    if (is_last) {
+        request["seconds"] = *arguments.seconds;
+    }
+    return request;
 }
 
 // Returns nothing when help or the version was printed.
@@ -113,8 +142,8 @@ std::optional<Request> parse(int argc, char** argv) {
     app.add_option("--name", request.name, "Instance name (echelle)");
     app.add_option("--control", request.endpoint, "Control endpoint, instead of the instance's");
     app.add_flag("--json", request.as_json, "Print the answer as JSON");
-    unsigned int number = 0;
-    declare_commands(app, request, number);
+    Arguments arguments;
+    declare_commands(app, request, arguments);
     try {
         app.parse(argc, argv);
     } catch (const CLI::CallForHelp&) {
@@ -132,9 +161,11 @@ std::optional<Request> parse(int argc, char** argv) {
         throw UsageError(std::string(error.what()) + " (see --help)");
     }
     if (request.command == "scale") {
-        request.arguments["workers"] = number;
+        request.arguments["workers"] = arguments.number;
     } else if (request.command == "drain") {
-        request.arguments["id"] = number;
+        request.arguments["id"] = arguments.number;
+    } else if (request.command == "capture") {
+        request.arguments = capture_arguments(arguments);
     }
     return request;
 }

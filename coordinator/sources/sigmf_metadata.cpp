@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -16,12 +17,24 @@ namespace {
 using nlohmann::json;
 
 // Known fields, by the object that they stand in. Nothing else is kept while the text is read.
-constexpr std::array global_keys = {
-    "core:datatype",   "core:version", "core:num_channels",   "core:sample_rate",
-    "core:offset",     "core:dataset", "core:trailing_bytes", "core:metadata_only",
-    "core:extensions", "core:sha512"};
-constexpr std::array capture_keys = {"core:sample_start", "core:global_index", "core:header_bytes",
-                                     "core:frequency", "core:datetime"};
+constexpr std::array global_keys = {"core:datatype",
+                                    "core:version",
+                                    "core:num_channels",
+                                    "core:sample_rate",
+                                    "core:offset",
+                                    "core:dataset",
+                                    "core:trailing_bytes",
+                                    "core:metadata_only",
+                                    "core:extensions",
+                                    "core:sha512",
+                                    "echelle:samples_per_frame",
+                                    "echelle:epoch_ns",
+                                    "echelle:over_range_low",
+                                    "echelle:over_range_high",
+                                    "echelle:unfinished"};
+constexpr std::array capture_keys = {"core:sample_start", "core:global_index",
+                                     "core:header_bytes", "core:frequency",
+                                     "core:datetime",     "echelle:gap_before"};
 constexpr std::array extension_keys = {"name", "optional"};
 
 constexpr std::array<std::pair<std::string_view, ValueCoding>, 6> codings = {{
@@ -104,6 +117,34 @@ void read_sha512(const SigmfFields& global, SigmfMetadata& metadata) {
     }
 }
 
+// A whole number within the limits of a type.
+template <typename T>
+std::optional<T> whole_number(const SigmfFields& fields, const std::string& key) {
+    const std::optional<double> value = fields.number(key);
+    constexpr auto least = static_cast<double>(std::numeric_limits<T>::min());
+    constexpr auto most = static_cast<double>(std::numeric_limits<T>::max());
+    if (value && (*value < least || *value > most || *value != std::floor(*value))) {
+        fields.refuse(key, "a whole number from " + std::to_string(std::numeric_limits<T>::min()) +
+                               " to " + std::to_string(std::numeric_limits<T>::max()));
+    }
+    return value ? std::optional(static_cast<T>(*value)) : std::nullopt;
+}
+
+void read_own_fields(const SigmfFields& global, SigmfOwnFields& own) {
+    own.samples_per_frame = whole_number<uint32_t>(global, "echelle:samples_per_frame");
+    own.over_range_low = whole_number<int16_t>(global, "echelle:over_range_low");
+    own.over_range_high = whole_number<int16_t>(global, "echelle:over_range_high");
+    if (own.over_range_low && own.over_range_high && *own.over_range_low >= *own.over_range_high) {
+        global.refuse("echelle:over_range_high", "more than echelle:over_range_low");
+    }
+    own.unfinished = global.flag("echelle:unfinished").value_or(false);
+    const std::optional<uint64_t> epoch_ns = global.count("echelle:epoch_ns");
+    if (epoch_ns && *epoch_ns > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+        global.refuse("echelle:epoch_ns", "nanoseconds of Unix time, before the year 2262");
+    }
+    own.epoch_ns = epoch_ns;
+}
+
 void read_global(const SigmfFields& global, SigmfMetadata& metadata) {
     check_version(global);
     read_datatype(global, metadata);
@@ -117,6 +158,7 @@ void read_global(const SigmfFields& global, SigmfMetadata& metadata) {
     metadata.trailing_bytes = global.count("core:trailing_bytes").value_or(0);
     read_dataset(global, metadata);
     read_sha512(global, metadata);
+    read_own_fields(global, metadata.own);
 }
 
 SigmfCapture read_capture(const SigmfFields& fields) {
@@ -130,6 +172,7 @@ SigmfCapture read_capture(const SigmfFields& fields) {
     capture.header_bytes = fields.count("core:header_bytes").value_or(0);
     capture.frequency = fields.number("core:frequency");
     capture.epoch_ns = fields.datetime("core:datetime");
+    capture.gap_before = fields.flag("echelle:gap_before").value_or(false);
     return capture;
 }
 

@@ -25,6 +25,17 @@ struct SigmfCapture {
     uint64_t header_bytes = 0;             // before its samples in the data file
     std::optional<double> frequency;       // centre, Hz
     std::optional<int64_t> epoch_ns;       // core:datetime as Unix time
+    bool gap_before = false;               // echelle:gap_before, whatever the index says
+};
+
+// What a capture of ours says beyond SigMF (docs/capture.md), so that a replay is the stream that
+// it was: the namespace "echelle".
+struct SigmfOwnFields {
+    std::optional<uint32_t> samples_per_frame;
+    std::optional<int64_t> epoch_ns;  // Unix time of the stream's sample 0
+    std::optional<int16_t> over_range_low;
+    std::optional<int16_t> over_range_high;
+    bool unfinished = false;  // its recorder was killed: the data end anywhere
 };
 
 struct SigmfMetadata {
@@ -41,7 +52,8 @@ struct SigmfMetadata {
     // The first annotations, as a JSON array: their scalar fields, long texts cut. Empty: none.
     std::string annotations;
     uint64_t annotations_left_out = 0;  // beyond those that are kept
-    std::vector<std::string> remarks;   // what is odd, and doesn't keep the samples from being read
+    SigmfOwnFields own;
+    std::vector<std::string> remarks;  // what is odd, and doesn't keep the samples from being read
 };
 
 // Throws UsageError naming `what`, the field, the value seen and what was expected.

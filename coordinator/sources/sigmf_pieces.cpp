@@ -84,9 +84,11 @@ class PieceFinder {
             return;
         }
         SamplePiece piece{offset, samples, false, 0};
-        if (!found_.pieces.empty()) {
+        if (found_.pieces.empty()) {
+            found_.first_index = global_index(capture);
+        } else {
             const uint128 next = global_index(capture);
-            piece.gap_before = next != expected_global_;
+            piece.gap_before = next != expected_global_ || capture.gap_before;
             if (next > expected_global_) {
                 piece.samples_missing = static_cast<uint64_t>(next - expected_global_);
             }

@@ -14,6 +14,7 @@ namespace echelle {
 struct SigmfPieces {
     std::vector<SamplePiece> pieces;  // at least one
     uint64_t dropped_bytes = 0;       // behind the last whole sample
+    uint64_t first_index = 0;         // global index of the first sample
 };
 
 // For a data file of `file_bytes`. Captures that hold no sample give no piece. Throws UsageError,

@@ -69,6 +69,12 @@ void verify_data(const SigmfMetadata& metadata, const FileRange& data, const std
     }
 }
 
+void take_own_fields(const SigmfOwnFields& own, Stream& said) {
+    said.epoch_ns = own.epoch_ns.value_or(said.epoch_ns);
+    said.over_range_low = own.over_range_low.value_or(said.over_range_low);
+    said.over_range_high = own.over_range_high.value_or(said.over_range_high);
+}
+
 Stream stream_of(const SigmfMetadata& metadata, const SigmfKeys& keys, const StreamOptions& options,
                  const std::string& what) {
     if (!metadata.sample_rate && !keys.common.rate && !options.rate) {
@@ -83,7 +89,44 @@ Stream stream_of(const SigmfMetadata& metadata, const SigmfKeys& keys, const Str
     said.rate = metadata.sample_rate.value_or(Rational{});
     said.epoch_ns = metadata.captures.front().epoch_ns.value_or(0);
     set_over_range(said, metadata.coding);
-    return complete_stream(said, keys.common, options, "'" + what + "'");
+    take_own_fields(metadata.own, said);
+    StreamOptions complete = options;
+    if (!complete.samples) {
+        complete.samples = metadata.own.samples_per_frame;
+    }
+    return complete_stream(said, keys.common, complete, "'" + what + "'");
+}
+
+// Indices of the stream that was captured, where the recording is a capture of ours: the epoch
+// that it gives belongs to them.
+uint64_t first_index_of(const SigmfMetadata& metadata, const SigmfPieces& found,
+                        const std::string& what) {
+    constexpr uint64_t limit = uint64_t{1} << 63;
+    if (!metadata.own.epoch_ns) {
+        return 0;
+    }
+    if (found.first_index >= limit) {
+        throw UsageError("'" + what + "': core:global_index of its first samples is " +
+                         std::to_string(found.first_index) +
+                         ", beyond 2^63: it is damaged; correct it");
+    }
+    return found.first_index;
+}
+
+std::vector<std::string> remarks_of(const SigmfMetadata& metadata, const SigmfPieces& found,
+                                    bool verified) {
+    std::vector<std::string> remarks = metadata.remarks;
+    if (verified) {
+        remarks.emplace_back("SHA-512 verified");
+    }
+    if (metadata.own.unfinished) {
+        remarks.emplace_back("its recorder was killed before it finished it");
+    }
+    if (found.dropped_bytes > 0) {
+        remarks.push_back("last " + std::to_string(found.dropped_bytes) + " bytes dropped (" +
+                          (metadata.own.unfinished ? "less than a sample)" : "tail=drop)"));
+    }
+    return remarks;
 }
 
 }  // namespace
@@ -100,21 +143,16 @@ std::unique_ptr<Source> open_sigmf_source(SourceUri uri, const StreamOptions& op
     if (keys.verify) {
         verify_data(metadata, data, text.name);
     }
-    SigmfPieces found = find_sigmf_pieces(metadata, data.bytes, keys.drop_tail, data.name);
+    SigmfPieces found = find_sigmf_pieces(metadata, data.bytes,
+                                          keys.drop_tail || metadata.own.unfinished, data.name);
+    recording.first_index = first_index_of(metadata, found, text.name);
     for (SamplePiece& piece : found.pieces) {
         piece.offset += data.offset;
     }
     recording.pieces = std::move(found.pieces);
     recording.name = "SigMF recording '" + data.name + "'";
     recording.coding = name_of(metadata.coding);
-    recording.remarks = std::move(metadata.remarks);
-    if (keys.verify) {
-        recording.remarks.emplace_back("SHA-512 verified");
-    }
-    if (found.dropped_bytes > 0) {
-        recording.remarks.push_back("last " + std::to_string(found.dropped_bytes) +
-                                    " bytes dropped (tail=drop)");
-    }
+    recording.remarks = remarks_of(metadata, found, keys.verify);
     recording.annotations = std::move(metadata.annotations);
     recording.annotations_left_out = metadata.annotations_left_out;
     recording.store = std::make_unique<FileStore>(std::move(data.file), recording.stream.geometry,

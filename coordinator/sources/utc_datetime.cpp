@@ -1,6 +1,7 @@
 #include "coordinator/sources/utc_datetime.hpp"
 
 #include <chrono>
+#include <cstdio>
 #include <limits>
 
 namespace echelle {
@@ -91,6 +92,20 @@ std::optional<int64_t> parse_utc_datetime(std::string_view text) {
         return std::nullopt;
     }
     return seconds * 1'000'000'000 + fraction_ns;
+}
+
+std::string utc_datetime_text(int64_t unix_ns) {
+    const std::chrono::sys_time<std::chrono::nanoseconds> moment{std::chrono::nanoseconds(unix_ns)};
+    const auto midnight = std::chrono::floor<std::chrono::days>(moment);
+    const std::chrono::year_month_day date(midnight);
+    const std::chrono::hh_mm_ss time(moment - midnight);
+    char text[96];
+    std::snprintf(
+        text, sizeof text, "%04d-%02u-%02uT%02d:%02d:%02d.%09dZ", static_cast<int>(date.year()),
+        static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+        static_cast<int>(time.hours().count()), static_cast<int>(time.minutes().count()),
+        static_cast<int>(time.seconds().count()), static_cast<int>(time.subseconds().count()));
+    return text;
 }
 
 }  // namespace echelle

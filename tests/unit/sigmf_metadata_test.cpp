@@ -191,6 +191,14 @@ TEST(SigmfMetadata, RefusesBadInputNamingTheField) {
         {with_global(R"("core:extensions": [{"name": "a", "optional": true},
                                             {"name": "lora", "optional": false}])"),
          {"core:extensions[1]", "\"lora\"", "optional: true"}},
+        {with_global(R"("echelle:samples_per_frame": 1.5)"), {"samples_per_frame 1.5", "whole"}},
+        {with_global(R"("echelle:samples_per_frame": -1)"), {"samples_per_frame -1", "from 0"}},
+        {with_global(R"("echelle:epoch_ns": 9223372036854775808)"), {"echelle:epoch_ns", "2262"}},
+        {with_global(R"("echelle:over_range_low": -32769)"), {"over_range_low -32769", "-32768"}},
+        {with_global(R"("echelle:over_range_low": 5, "echelle:over_range_high": 5)"),
+         {"over_range_high 5", "more than"}},
+        {with_global(R"("echelle:unfinished": "yes")"), {"echelle:unfinished \"yes\"", "true"}},
+        {with_capture(R"("echelle:gap_before": 1)"), {"echelle:gap_before 1", "true or false"}},
         {document(datatype) + "x", {"not valid JSON"}},
     };
     for (const auto& [text, parts] : cases) {
