@@ -12,7 +12,7 @@ quietly() {
 }
 echo "building (a few minutes the first time) ..." >&2
 quietly cmake --preset release -DECHELLE_TESTS=OFF
-quietly cmake --build --preset release --target echelle-coordinator echelle-fpga-sim echellectl
+quietly cmake --build --preset release --target echelle-coordinator echelle-fpga-sim echelle-info echellectl
 
 build/release/bin/echelle-coordinator \
     --source 'sim:?channels=128&samples=2048' --workers 2 --duration 10 "$@"
