@@ -1,8 +1,8 @@
 """A machine with an IIO device, made of files: libiio's local backend and a stock iiod take it.
 
-The tree of attributes is bound over /sys/bus in a mount namespace of the program's own; the device's
-node is a FIFO, which this process fills. What a kernel would do and files don't: nothing checks what
-is written into an attribute.
+The tree of attributes is bound over /sys/bus in a mount namespace of the program's own; the
+device's node is a FIFO, which this process fills. What a kernel would do and files don't: nothing
+checks what is written into an attribute.
 """
 
 import os
