@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 // Long enough for the nursery of a killed coordinator to see its death and clear up.
 constexpr int64_t patience_ns = 1'500'000'000;
-constexpr const char* file_names[] = {"tokens", "notices", "control"};
+constexpr const char* file_names[] = {"tokens", "notices", "control", "feed", "spectra"};
 
 std::string base_directory() {
     // Read before any thread exists; nobody changes the environment.
@@ -97,6 +97,14 @@ std::string control_endpoint(const std::string& name) {
     return "ipc://" + instance_directory(name) + "/control";
 }
 
+std::string feed_endpoint(const std::string& name) {
+    return "ipc://" + instance_directory(name) + "/feed";
+}
+
+std::string spectrum_ring_socket(const std::string& name) {
+    return instance_directory(name) + "/spectra";
+}
+
 Instance Instance::lock(const std::string& wanted_name) {
     Instance instance;
     instance.name_ = wanted_name.empty() ? default_instance_name : wanted_name;
@@ -140,6 +148,14 @@ WakeupEndpoints Instance::wakeup_endpoints() const {
 
 std::string Instance::control_endpoint() const {
     return "ipc://" + directory_ + "/control";
+}
+
+std::string Instance::feed_endpoint() const {
+    return "ipc://" + directory_ + "/feed";
+}
+
+std::string Instance::spectrum_ring_socket() const {
+    return directory_ + "/spectra";
 }
 
 void Instance::remove_files() const {

@@ -14,6 +14,8 @@ inline constexpr const char* default_instance_name = "echelle";
 // Throws UsageError on names that are not 1 to 64 letters, digits, '-', '_', '.'.
 std::string instance_directory(const std::string& name);
 std::string control_endpoint(const std::string& name);
+std::string feed_endpoint(const std::string& name);
+std::string spectrum_ring_socket(const std::string& name);  // a path: common/spectrum_ring_door.hpp
 
 // The lock on an instance's directory. The kernel gives it up when its last holder ends, so a
 // killed coordinator never blocks the next; leftovers of one are removed by whoever locks next.
@@ -37,6 +39,8 @@ class Instance {
     const std::string& directory() const { return directory_; }
     WakeupEndpoints wakeup_endpoints() const;
     std::string control_endpoint() const;
+    std::string feed_endpoint() const;
+    std::string spectrum_ring_socket() const;
 
     // Removes directory and sockets. The coordinator calls it at its end, the nursery when the
     // coordinator was killed.

@@ -65,14 +65,15 @@ struct PacketTrailer {
     uint32_t data_crc32 = 0;  // of the data bytes
 };
 
-// The five ways in which bytes are not a packet.
+// The ways in which bytes are not a packet.
 enum class PacketError {
     none,
     too_short,      // fewer bytes than header, data or trailer say
     too_long,       // more bytes than they say
     bad_crc,        // header, data or trailer CRC differs
-    unknown_major,  // a major version other than 1: refuse, 1.x stays available elsewhere
+    unknown_major,  // a major version that this reader does not know: 1.x stays available elsewhere
     bad_trailer,    // 1.1 or later whose trailer has another magic or less than 112 bytes
+    unknown_coding,  // 2.x: values coded in a way that this reader does not know
 };
 std::string_view name_of(PacketError error);
 

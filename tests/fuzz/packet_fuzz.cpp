@@ -1,12 +1,13 @@
-// libFuzzer entry for decode_packet: whatever the bytes, it neither reads outside them nor accepts
-// a packet that contradicts them. The CRCs keep a fuzzer out of all that stands behind them, so
-// every input is also tried with its CRCs put right.
+// libFuzzer entry for decode_packet and decode_coded_packet: whatever the bytes, it neither reads
+// outside them nor accepts a packet that contradicts them. The CRCs keep a fuzzer out of all that
+// stands behind them, so every input is also tried with its CRCs put right.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <span>
 #include <vector>
 
+#include "common/coded_packet.hpp"
 #include "common/crc32.hpp"
 #include "common/invariant.hpp"
 #include "common/packet.hpp"
@@ -94,7 +95,41 @@ void check_accepted(std::span<const std::byte> bytes, const echelle::PacketView&
     ECHELLE_INVARIANT(echelle::decode_packet(longer, other) == echelle::PacketError::too_long);
 }
 
+// The same for a packet of version 2.x, where its coding block says how long its data are.
+void put_coded_crcs_right(Bytes& bytes) {
+    constexpr size_t data_at = echelle::packet_header_bytes + echelle::packet_coding_bytes;
+    if (bytes.size() < data_at) {
+        return;
+    }
+    put_u32(bytes.data() + 16, echelle::crc32(std::span(bytes).first(16)));
+    put_u32(bytes.data() + 32, echelle::crc32(std::span(bytes).subspan(20, 12)));
+    const uint64_t value_bytes = get_u32(bytes.data() + 20) & 0xFFFF;
+    const uint64_t trailer_at = data_at + value_bytes * get_u32(bytes.data() + 12);
+    if (trailer_at + echelle::packet_trailer_bytes > bytes.size()) {
+        return;
+    }
+    const auto data = std::span(bytes).subspan(data_at, trailer_at - data_at);
+    put_u32(bytes.data() + trailer_at + 104, echelle::crc32(data));
+    const auto covered = std::span(bytes).subspan(trailer_at, bytes.size() - trailer_at - 4);
+    put_u32(bytes.data() + bytes.size() - 4, echelle::crc32(covered));
+}
+
+void check_coded(std::span<const std::byte> bytes, const echelle::CodedPacketView& view) {
+    ECHELLE_INVARIANT(view.header.version >> 16 == 2);
+    ECHELLE_INVARIANT(view.data.size() ==
+                      echelle::bytes_per_value(view.coding) * view.header.fft_size);
+    std::vector<float> values(view.header.fft_size);
+    view.values(values);
+    echelle::CodedPacketView other;
+    ECHELLE_INVARIANT(echelle::decode_coded_packet(bytes.first(bytes.size() - 1), other) ==
+                      echelle::PacketError::too_short);
+}
+
 void try_bytes(std::span<const std::byte> bytes) {
+    echelle::CodedPacketView coded;
+    if (echelle::decode_coded_packet(bytes, coded) == echelle::PacketError::none) {
+        check_coded(bytes, coded);
+    }
     echelle::PacketView view;
     if (echelle::decode_packet(bytes, view) == echelle::PacketError::none) {
         check_accepted(bytes, view);
@@ -108,6 +143,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     try_bytes(input);
     Bytes bytes(input.begin(), input.end());
     put_crcs_right(bytes);
+    try_bytes(bytes);
+    bytes.assign(input.begin(), input.end());
+    put_coded_crcs_right(bytes);
     try_bytes(bytes);
     return 0;
 }
