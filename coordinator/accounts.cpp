@@ -141,6 +141,11 @@ int64_t Accounts::first_frame_ns() const {
     return now_.first_frame_ns;
 }
 
+FrameBooks Accounts::frames() const {
+    const std::lock_guard lock(mutex_);
+    return now_.frames;
+}
+
 Accounts::Snapshot Accounts::snapshot() const {
     const std::lock_guard lock(mutex_);
     return now_;

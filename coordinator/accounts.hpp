@@ -120,6 +120,7 @@ class Accounts {
     void abort_in_flight();
 
     Snapshot snapshot() const;
+    FrameBooks frames() const;
     int64_t first_frame_ns() const;  // monotonic; 0: none has come in yet
 
   private:

@@ -8,6 +8,7 @@
 
 #include "common/error.hpp"
 #include "common/rational.hpp"
+#include "coordinator/sinks/feed_endpoint.hpp"
 
 namespace echelle {
 namespace {
@@ -104,6 +105,27 @@ void fill_welch(WelchParameters& welch, const Typed& typed) {
     welch.validate();
 }
 
+void check_feeds(Options& options) {
+    if (options.feeds == std::vector<std::string>{"none"}) {
+        options.feeds.clear();
+        options.feed = false;
+    }
+    for (const std::string& endpoint : options.feeds) {
+        check_feed_endpoint(endpoint);
+        if (leaves_machine(endpoint) && options.feed_key.empty() && !options.feed_insecure) {
+            throw UsageError("--feed '" + endpoint +
+                             "' leaves this machine without keys: give --feed-key and --feed-allow "
+                             "(echellectl keys), an address of 127.0.0.1, or --feed-insecure to "
+                             "let whoever reaches the port read");
+        }
+    }
+    if (options.feed_key.empty() != options.feed_allow.empty()) {
+        throw UsageError(
+            "--feed-key and --feed-allow go together: the feed's own keys, and the list of those "
+            "who may subscribe");
+    }
+}
+
 void fill(Options& options, const Typed& typed) {
     if (!typed.workers.empty()) {
         options.workers = WorkerRange::parse(typed.workers);
@@ -143,6 +165,7 @@ void fill(Options& options, const Typed& typed) {
     if (!typed.capture.empty()) {
         options.capture = CaptureOptions::parse(typed.capture);
     }
+    check_feeds(options);
     options.frames = optional_unsigned<uint64_t>(typed.frames, "--frames", 1,
                                                  std::numeric_limits<uint64_t>::max());
     if (!typed.duration.empty()) {
@@ -198,6 +221,16 @@ void declare(CLI::App& app, Options& options, Typed& typed) {
     app.add_flag("--lock-memory", options.lock_memory, "Keep ring and ledger in memory (mlock)")
         ->group("Work");
     text("Work", "--budget-us", typed.budget_us, "Time budget of a frame, microseconds (100)");
+    app.add_option("--feed", options.feeds,
+                   "One more endpoint for subscribers to spectra (ipc:// or tcp://), or none")
+        ->group("Output")
+        ->allow_extra_args(false)
+        ->take_all();
+    text("Output", "--feed-key", options.feed_key, "File with the keys of the tcp feeds");
+    text("Output", "--feed-allow", options.feed_allow, "File with the keys of who may subscribe");
+    app.add_flag("--feed-insecure", options.feed_insecure,
+                 "A tcp feed without keys may leave this machine")
+        ->group("Output");
     text("Control", "--name", options.name, "Name of this instance, for echellectl");
     text("Control", "--control", options.control, "ZeroMQ endpoint for echellectl");
     app.add_flag("--quiet", options.quiet, "No progress and no table, only errors");

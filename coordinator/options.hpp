@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/wakeup.hpp"
 #include "common/welch_parameters.hpp"
@@ -57,6 +58,13 @@ struct Options {
     std::optional<CaptureOptions> capture;
     std::string control;  // endpoint; empty: in the instance's directory
     std::string name;     // empty: the default, or a free one
+    std::string control;             // endpoint; empty: in the instance's directory
+    std::vector<std::string> feeds;  // endpoints beside the one in the instance's directory
+    bool feed = true;                // false: --feed none
+    std::string feed_key;            // file with the keys of the tcp feeds; empty: without
+    std::string feed_allow;          // file with the keys of those who may subscribe
+    bool feed_insecure = false;      // tcp may leave the machine without keys
+    std::string name;                // empty: the default, or a free one
     std::optional<uint64_t> frames;
     std::optional<double> duration_s;
     bool quiet = false;

@@ -12,6 +12,7 @@
 
 #include "common/clock.hpp"
 #include "common/error.hpp"
+#include "coordinator/sinks/feed.hpp"
 #include "worker/welch_engine.hpp"
 
 namespace echelle {
@@ -253,7 +254,48 @@ Json hops_of(const HopHistograms& hops) {
             {"noticed_to_collected", percentiles_of(hops.noticed_to_collected)}};
 }
 
+Json spectra_of(const SpectraBooks& spectra) {
+    return {{"out", spectra.out},
+            {"incomplete", spectra.incomplete},
+            {"empty", spectra.empty},
+            {"crc_errors", spectra.crc_errors}};
+}
+
+Json frame_us_of(const RunFigures& figures) {
+    return {{"period", figures.period_us},
+            {"core", figures.core_us},
+            {"latency", percentiles_of(figures.books.latency)}};
+}
+
+Json feed_of(const Feed* feed) {
+    if (feed == nullptr) {
+        return nullptr;
+    }
+    const FeedBooks books = feed->books();
+    return {{"subscribers", books.subscribers},
+            {"subscribers_most", books.subscribers_most},
+            {"subscriptions", books.subscriptions},
+            {"published", books.published},
+            {"missed", books.missed},
+            {"queue_full", books.queue_full},
+            {"events_lost", books.events_lost},
+            {"refused", books.refused}};
+}
+
 }  // namespace
+
+Json make_figures(const RunFacts& facts) {
+    const RunFigures figures = figures_of(facts);
+    return {{"wall_s", figures.wall_s},
+            {"frames", frames_of(figures.books.frames)},
+            {"blocks", blocks_of(facts, figures.books.blocks)},
+            {"spectra", spectra_of(figures.books.spectra)},
+            {"frame_us", frame_us_of(figures)},
+            {"realtime_factor", figures.realtime_factor},
+            {"ring_fill", figures.ring_fill},
+            {"workers", facts.supervisor->alive()},
+            {"feed", feed_of(facts.feed)}};
+}
 
 Json make_report(const RunFacts& facts) {
     const RunFigures figures = figures_of(facts);
@@ -275,6 +317,8 @@ Json make_report(const RunFacts& facts) {
                           {"core", figures.core_us},
                           {"coordinator", coordinator_us(facts, books.frames.done)},
                           {"latency", percentiles_of(books.latency)}};
+    report["spectra"] = spectra_of(books.spectra);
+    report["frame_us"] = frame_us_of(figures);
     report["hops_us"] = hops_of(books.hops);
     report["realtime_factor"] = figures.realtime_factor;
     report["ring_fill"] = figures.ring_fill;
@@ -300,6 +344,7 @@ Json make_report(const RunFacts& facts) {
                      {"kernels", WelchEngine::kernel_target()}};
     report["nursery"] = {{"alive", facts.supervisor->nursery_alive()},
                          {"restarts", facts.supervisor->nursery_restarts()}};
+    report["feed"] = feed_of(facts.feed);
     report["failure"] = facts.failure.empty() ? Json(nullptr) : Json(facts.failure);
     return report;
 }

@@ -21,6 +21,8 @@
 
 namespace echelle {
 
+class Feed;
+
 // Everything that a report is made of; made by run(), outlives the reports. Main thread only.
 struct RunFacts {
     const Options* options = nullptr;
@@ -39,6 +41,7 @@ struct RunFacts {
     const Supervisor* supervisor = nullptr;
     std::vector<const ThreadClock*> threads;  // the coordinator's, but for the main thread
     const FrameCapture* capture = nullptr;  // null: none was asked for
+    const Feed* feed = nullptr;  // null: without one
     std::string instance_name;
     int64_t started_ns = 0;     // monotonic, when the source was started
     int64_t ended_ns = 0;       // 0 while it runs
@@ -61,6 +64,8 @@ struct RunFigures {
 RunFigures figures_of(const RunFacts& facts);
 
 nlohmann::ordered_json make_report(const RunFacts& facts);
+// The figures alone, as the feed tells them once a second.
+nlohmann::ordered_json make_figures(const RunFacts& facts);
 // Throws UsageError unless a file can be made beside `path`: to be told before the run, not after.
 void check_report_path(const std::string& path);
 // Replaces the file atomically. Throws RunError.

@@ -17,12 +17,14 @@
 #include <unistd.h>
 
 #include "common/clock.hpp"
+#include "common/curve_keys.hpp"
 #include "common/futex.hpp"
 #include "common/invariant.hpp"
 #include "coordinator/capture/frame_capture.hpp"
 #include "coordinator/collector.hpp"
 #include "coordinator/commands.hpp"
 #include "coordinator/control.hpp"
+#include "coordinator/feed_news.hpp"
 #include "coordinator/ingest.hpp"
 #include "coordinator/nursery.hpp"
 #include "coordinator/nursery_exec.hpp"
@@ -30,6 +32,7 @@
 #include "coordinator/progress.hpp"
 #include "coordinator/real_time.hpp"
 #include "coordinator/report.hpp"
+#include "coordinator/sinks/feed.hpp"
 #include "coordinator/sinks/recording_sink.hpp"
 #include "coordinator/supervisor.hpp"
 #include "coordinator/warnings.hpp"
@@ -125,6 +128,10 @@ class Conductor {
         if (recording_) {
             sinks.push_back(recording_.get());
         }
+        if (run_.options.feed) {
+            make_feed();
+            sinks.push_back(feed_.get());
+        }
         const std::string endpoint =
             run_.options.control.empty() ? run_.instance->control_endpoint() : run_.options.control;
         control_ = std::make_unique<Control>(context_, endpoint);
@@ -172,6 +179,20 @@ class Conductor {
         if (real_time_priority_ > 0) {
             make_this_thread_real_time(real_time_priority_);
         }
+    void make_feed() {
+        FeedSetup setup;
+        setup.endpoints = {run_.instance->feed_endpoint()};
+        setup.endpoints.insert(setup.endpoints.end(), run_.options.feeds.begin(),
+                               run_.options.feeds.end());
+        setup.ring_socket = run_.instance->spectrum_ring_socket();
+        setup.channels = run_.stream.geometry.channels;
+        setup.packet_bytes =
+            packet_bytes_1_1(run_.options.welch.bins(run_.stream.geometry.is_complex()));
+        if (!run_.options.feed_key.empty()) {
+            setup.keys = read_secret_keys(run_.options.feed_key);
+            setup.allow_path = run_.options.feed_allow;
+        }
+        feed_ = std::make_unique<Feed>(setup);
     }
 
     void make_ingest() {
@@ -278,6 +299,7 @@ class Conductor {
         facts_.ring = &*run_.ring;
         facts_.ledger = &*run_.ledger;
         facts_.accounts = &accounts_;
+        facts_.feed = feed_.get();
         facts_.instance_name = run_.instance->name();
         facts_.threads = {&source_clock_, &ingest_clock_, &collector_clock_};
         facts_.started_ns = monotonic_ns();  // of a run that fails before it begins
@@ -290,6 +312,9 @@ class Conductor {
                 warn("--lock-memory is refused (" + refusal +
                      "): going on without; it takes CAP_IPC_LOCK or ulimit -l");
             }
+        if (feed_) {
+            news_ =
+                std::make_unique<FeedNews>(facts_, run_.instance->spectrum_ring_socket(), *feed_);
         }
         facts_.started_ns = monotonic_ns();
         facts_.cpu_before_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
@@ -391,6 +416,9 @@ class Conductor {
             look_at_time();
             scaling_->update();
             progress_.update(facts_);
+            if (news_) {
+                news_->update();
+            }
         }
     }
 
@@ -511,6 +539,7 @@ class Conductor {
             accounts_.abort_in_flight();
         }
         finish_recording();
+        finish_feed();
         progress_.finish();
         tell_outcome();
         clear_up();
@@ -560,6 +589,15 @@ class Conductor {
         }
     }
 
+    void finish_feed() {
+        if (news_) {
+            news_->end(failure_);
+        }
+        if (feed_) {
+            feed_->finish();
+        }
+    }
+
     void tell_outcome() {
         if (!supervisor_) {
             std::fprintf(stderr, "echelle-coordinator: failed: %s\n", failure_.c_str());
@@ -601,6 +639,8 @@ class Conductor {
     std::unique_ptr<NoticeReceiver> notices_;  // the collector thread's
     std::unique_ptr<Control> control_;
     std::unique_ptr<RecordingSink> recording_;
+    std::unique_ptr<Feed> feed_;
+    std::unique_ptr<FeedNews> news_;
     Accounts accounts_;
     std::unique_ptr<Integrator> integrator_;
     std::unique_ptr<Ingest> ingest_;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <zmq.hpp>
 
+#include "clients/ctl/keys.hpp"
 #include "clients/ctl/status_page.hpp"
 #include "common/error.hpp"
 #include "common/instance.hpp"
@@ -25,6 +26,7 @@ struct Request {
     std::string name = echelle::default_instance_name;
     std::string endpoint;
     std::string command;
+    std::string key_name;             // of `keys`
     Json arguments = Json::object();  // beside the command
     bool as_json = false;
     int timeout_ms = 2000;
@@ -73,6 +75,10 @@ bool is_gone(const Request& request) {
 }
 
 void carry_out(const Request& request) {
+    if (request.command == "keys") {
+        echelle::make_key_files(request.key_name);
+        return;
+    }
     if (request.command == "top") {
         echelle::watch_top([&request] { return ask(request); },
                            [&request] { return is_gone(request); });
@@ -115,6 +121,9 @@ void declare_commands(CLI::App& app, Request& request, Arguments& arguments) {
         ->check(CLI::IsMember({"start", "stop", "last"}));
     capture->add_option("SECONDS", arguments.seconds, "How much of the past, with last");
     add("stop", "Finish what is in flight, write the report, end");
+    add("keys", "Make NAME.key and NAME.pub, for feeds by tcp")
+        ->add_option("NAME", request.key_name)
+        ->required();
     app.require_subcommand(1);
 }
 
