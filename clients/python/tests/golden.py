@@ -5,11 +5,20 @@ import os
 import pathlib
 
 _TOP = pathlib.Path(__file__).resolve().parents[3]
-PACKETS = pathlib.Path(os.environ.get("ECHELLE_GOLDEN_DIR", _TOP / "tests" / "golden")) / "packets"
+_GOLDEN = pathlib.Path(os.environ.get("ECHELLE_GOLDEN_DIR", _TOP / "tests" / "golden"))
+PACKETS = _GOLDEN / "packets"
+PACKETS_2 = _GOLDEN / "packets_2"
 
 INDEX = json.loads((PACKETS / "index.json").read_text(encoding="ascii"))["packets"]
 VALID = [entry for entry in INDEX if entry["error"] == "none"]
 BROKEN = [entry for entry in INDEX if entry["error"] != "none"]
+
+INDEX_2 = json.loads((PACKETS_2 / "index.json").read_text(encoding="ascii"))["packets"]
+
+
+def read_2(entry):
+    """The bytes of a golden packet of version 2.x."""
+    return (PACKETS_2 / entry["file"]).read_bytes()
 
 
 def read(entry_or_name):

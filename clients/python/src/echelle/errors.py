@@ -1,4 +1,4 @@
-"""The ways in which bytes are not a packet, and a file not a recording: see docs/packet.md."""
+"""The ways in which bytes are not a packet, a file not a recording, a feed not to be had."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Optional
 
 
 class PacketError(ValueError):
-    """The bytes are not a SpectrumPacket 1.x.
+    """The bytes are not a SpectrumPacket.
 
     ``offset`` is None, or, when the packet came from a recording, the byte of the file at which
     its record (the length field) begins.
@@ -32,11 +32,27 @@ class PacketBadCrc(PacketError):
 
 
 class PacketUnknownMajor(PacketError):
-    """A major version other than 1."""
+    """A major version that the reader does not know: 1, or 2 for coded packets."""
 
 
 class PacketBadTrailer(PacketError):
     """Version 1.1 or later, whose trailer has another magic or says it has less than 112 bytes."""
+
+
+class PacketUnknownCoding(PacketError):
+    """A packet of version 2.x whose values are coded in a way that this reader does not know."""
+
+
+class FeedError(RuntimeError):
+    """The feed cannot be used: no such instance, no ring, a package that is missing."""
+
+
+class FeedTimeout(FeedError, TimeoutError):
+    """Nothing came in time."""
+
+
+class FeedEnded(FeedError):
+    """The coordinator has gone; nothing more will come."""
 
 
 class RecordingTruncated(ValueError):

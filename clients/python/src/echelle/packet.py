@@ -6,7 +6,7 @@ import struct
 import sys
 import zlib
 from array import array
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, Optional, Type, TypeVar, Union, overload
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Optional, Tuple, Type, TypeVar, Union, overload
 
 from .errors import (
     PacketBadCrc,
@@ -173,6 +173,19 @@ def _refuse(error: Type[PacketError], message: str) -> NoReturn:
     raise error(message)
 
 
+def read_header(view: memoryview, major: int) -> Tuple[int, int, int, int]:
+    """(version, timestamp_us, channel_id, fft_size), when the version is ``major``.x."""
+    if len(view) < HEADER_BYTES:
+        _refuse(PacketTooShort, f"packet too short: {len(view)} bytes, a header has 20")
+    version, timestamp_us, channel_id, fft_size, header_crc32 = _HEADER.unpack_from(view)
+    if zlib.crc32(view[:16]) != header_crc32:
+        _refuse(PacketBadCrc, "bad CRC: the packet's header is damaged")
+    if version >> 16 != major:
+        found = f"{version >> 16}.{version & 0xFFFF}"
+        _refuse(PacketUnknownMajor, f"unknown version {found}: this reader knows {major}.x")
+    return version, timestamp_us, channel_id, fft_size
+
+
 def decode_packet(buffer: ReadableBuffer) -> SpectrumPacket:
     """Reads exactly one packet from ``buffer`` (bytes or any contiguous buffer, at any alignment).
 
@@ -181,14 +194,7 @@ def decode_packet(buffer: ReadableBuffer) -> SpectrumPacket:
     """
     view = memoryview(buffer).cast("B")
     size = len(view)
-    if size < HEADER_BYTES:
-        _refuse(PacketTooShort, f"packet too short: {size} bytes, a header has 20")
-    version, timestamp_us, channel_id, fft_size, header_crc32 = _HEADER.unpack_from(view)
-    if zlib.crc32(view[:16]) != header_crc32:
-        _refuse(PacketBadCrc, "bad CRC: the packet's header is damaged")
-    if version >> 16 != 1:
-        found = f"{version >> 16}.{version & 0xFFFF}"
-        _refuse(PacketUnknownMajor, f"unknown version {found}: this reader knows 1.x")
+    version, timestamp_us, channel_id, fft_size = read_header(view, 1)
     end = HEADER_BYTES + 4 * fft_size
     if size < end:
         _refuse(
@@ -197,7 +203,7 @@ def decode_packet(buffer: ReadableBuffer) -> SpectrumPacket:
     trailer = None
     data = view[HEADER_BYTES:end]
     if version & 0xFFFF:
-        trailer = _read_trailer(view, end)
+        trailer = read_trailer(view, end)
         if zlib.crc32(data) != trailer.data_crc32:
             _refuse(PacketBadCrc, "bad CRC: the packet's data are damaged")
     elif size > end:
@@ -205,7 +211,7 @@ def decode_packet(buffer: ReadableBuffer) -> SpectrumPacket:
     return SpectrumPacket(version, timestamp_us, channel_id, fft_size, data, trailer)
 
 
-def _read_trailer(view: memoryview, at: int) -> PacketTrailer:
+def read_trailer(view: memoryview, at: int) -> PacketTrailer:
     """Checks that one trailer begins at ``at`` and ends with ``view``, and reads it."""
     size = len(view) - at
     if size < _TRAILER_START.size:
