@@ -43,3 +43,43 @@ def test_documents(prefix):
     docs = {path.name for path in (Path(__file__).parents[2] / "docs").glob("*.md")}
     assert docs <= installed and "README.md" in installed
     assert any(path.name == "LICENSE" for path in prefix.rglob("LICENSE"))
+
+
+USER = """
+#include <cstdio>
+#include <echelle/feed.hpp>
+int main() {
+    try {
+        echelle::client::latest("nobody", 0, std::chrono::milliseconds(1));
+    } catch (const echelle::client::FeedTimeout& error) {
+        std::puts(error.what());
+    }
+}
+"""
+
+
+def test_cpp_client(place, prefix):
+    """By its CMake package and by its pkg-config file, as somebody else's program finds it."""
+    source = place.path / "source"
+    source.mkdir()
+    (source / "user.cpp").write_text(USER)
+    (source / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.25)\nproject(user LANGUAGES CXX)\n"
+        "find_package(echelle-client 0.1 REQUIRED)\nadd_executable(user user.cpp)\n"
+        "target_link_libraries(user echelle::client)\n"
+    )
+    libraries = next(prefix.rglob("libechelle-client.a")).parent
+    environment = dict(os.environ, PKG_CONFIG_PATH=str(libraries / "pkgconfig"))
+
+    def run(*command):
+        done = subprocess.run([str(part) for part in command], capture_output=True, text=True,
+                              env=environment)  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    run("cmake", "-S", source, "-B", source / "build", f"-DCMAKE_PREFIX_PATH={prefix}")
+    run("cmake", "--build", source / "build")
+    assert "is a coordinator running" in run(source / "build/user")
+    flags = run("pkg-config", "--define-prefix", "--cflags", "--libs", "--static", "echelle-client")
+    run("g++", "-std=c++20", source / "user.cpp", "-o", source / "by-pkg-config", *flags.split())
+    assert "is a coordinator running" in run(source / "by-pkg-config")
