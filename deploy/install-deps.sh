@@ -16,6 +16,8 @@ test=(libgtest-dev libgmock-dev libeigen3-dev python3 python3-numpy python3-scip
 test=(libgtest-dev libgmock-dev libeigen3-dev python3 python3-numpy python3-scipy python3-pytest
       python3-h5py clang-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev procps valgrind iiod)
       python3-h5py python3-zmq clang-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev procps valgrind)
+      python3-h5py python3-zmq clang-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev procps
+      valgrind)
 
 packages=("${build[@]}")
 [ "${1:-}" = --build-only ] || packages+=("${test[@]}")

@@ -1,4 +1,5 @@
-"""The little of ZMTP 3.0 (rfc.zeromq.org/spec/23) that it takes to send a ROUTER what nobody should.
+"""The little of ZMTP 3.0 (rfc.zeromq.org/spec/23) that it takes to send a ROUTER or XPUB what nobody
+should.
 
 A client of its own, so that frames can be malformed in ways that a ZeroMQ library does not offer.
 """
@@ -28,12 +29,17 @@ def frame(content, more=False):
 class Dealer:
     """A connection that has shaken hands as a DEALER."""
 
+    KIND = b"DEALER"
+
     def __init__(self, path):
-        self.socket = connect(path)
+        self._shake_hands(connect(path))
+
+    def _shake_hands(self, connection):
+        self.socket = connection
         self.socket.sendall(GREETING)
         self._read(64)
-        self.socket.sendall(ready())
-        self._read_frame()
+        self.socket.sendall(ready(self.KIND))
+        self._read_frame()  # before that, whatever is more than a handshake is refused
 
     def send(self, *parts):
         last = len(parts) - 1
@@ -64,6 +70,15 @@ class Dealer:
                 raise ConnectionError("the other end has closed")
             content += part
         return content
+
+
+class Subscriber(Dealer):
+    """A connection, given open, that has shaken hands as a SUB."""
+
+    KIND = b"SUB"
+
+    def __init__(self, connection):
+        self._shake_hands(connection)
 
 
 def connect(path):
