@@ -80,6 +80,6 @@ def test_cpp_client(place, prefix):
     run("cmake", "-S", source, "-B", source / "build", f"-DCMAKE_PREFIX_PATH={prefix}")
     run("cmake", "--build", source / "build")
     assert "is a coordinator running" in run(source / "build/user")
-    flags = run("pkg-config", "--define-prefix", "--cflags", "--libs", "--static", "echelle-client")
+    flags = run("pkg-config", "--define-prefix", "--cflags", "--libs", "echelle-client")
     run("g++", "-std=c++20", source / "user.cpp", "-o", source / "by-pkg-config", *flags.split())
     assert "is a coordinator running" in run(source / "by-pkg-config")
