@@ -56,8 +56,8 @@ struct Options {
     std::string record;
     std::string report;
     std::optional<CaptureOptions> capture;
-    std::string control;  // endpoint; empty: in the instance's directory
-    std::string name;     // empty: the default, or a free one
+    std::string control;             // endpoint; empty: in the instance's directory
+    std::string name;                // empty: the default, or a free one
     std::string control;             // endpoint; empty: in the instance's directory
     std::vector<std::string> feeds;  // endpoints beside the one in the instance's directory
     bool feed = true;                // false: --feed none

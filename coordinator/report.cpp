@@ -261,9 +261,10 @@ Json spectra_of(const SpectraBooks& spectra) {
             {"crc_errors", spectra.crc_errors}};
 }
 
-Json frame_us_of(const RunFigures& figures) {
+Json frame_us_of(const RunFacts& facts, const RunFigures& figures) {
     return {{"period", figures.period_us},
             {"core", figures.core_us},
+            {"coordinator", coordinator_us(facts, figures.books.frames.done)},
             {"latency", percentiles_of(figures.books.latency)}};
 }
 
@@ -290,7 +291,7 @@ Json make_figures(const RunFacts& facts) {
             {"frames", frames_of(figures.books.frames)},
             {"blocks", blocks_of(facts, figures.books.blocks)},
             {"spectra", spectra_of(figures.books.spectra)},
-            {"frame_us", frame_us_of(figures)},
+            {"frame_us", frame_us_of(facts, figures)},
             {"realtime_factor", figures.realtime_factor},
             {"ring_fill", figures.ring_fill},
             {"workers", facts.supervisor->alive()},
@@ -309,16 +310,8 @@ Json make_report(const RunFacts& facts) {
     }
     report["frames"] = frames_of(books.frames);
     report["blocks"] = blocks_of(facts, books.blocks);
-    report["spectra"] = {{"out", books.spectra.out},
-                         {"incomplete", books.spectra.incomplete},
-                         {"empty", books.spectra.empty},
-                         {"crc_errors", books.spectra.crc_errors}};
-    report["frame_us"] = {{"period", figures.period_us},
-                          {"core", figures.core_us},
-                          {"coordinator", coordinator_us(facts, books.frames.done)},
-                          {"latency", percentiles_of(books.latency)}};
     report["spectra"] = spectra_of(books.spectra);
-    report["frame_us"] = frame_us_of(figures);
+    report["frame_us"] = frame_us_of(facts, figures);
     report["hops_us"] = hops_of(books.hops);
     report["realtime_factor"] = figures.realtime_factor;
     report["ring_fill"] = figures.ring_fill;

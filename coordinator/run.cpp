@@ -179,6 +179,8 @@ class Conductor {
         if (real_time_priority_ > 0) {
             make_this_thread_real_time(real_time_priority_);
         }
+    }
+
     void make_feed() {
         FeedSetup setup;
         setup.endpoints = {run_.instance->feed_endpoint()};
@@ -312,6 +314,7 @@ class Conductor {
                 warn("--lock-memory is refused (" + refusal +
                      "): going on without; it takes CAP_IPC_LOCK or ulimit -l");
             }
+        }
         if (feed_) {
             news_ =
                 std::make_unique<FeedNews>(facts_, run_.instance->spectrum_ring_socket(), *feed_);

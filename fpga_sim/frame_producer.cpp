@@ -5,7 +5,6 @@
 
 #include "common/clock.hpp"
 #include "common/invariant.hpp"
-#include "fpga_sim/pacing.hpp"
 #include "common/punctual_sleep.hpp"
 
 namespace echelle {

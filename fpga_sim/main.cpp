@@ -160,13 +160,10 @@ void simulate(const Arguments& arguments) {
         send_packets(arguments, options);
         return;
     }
-    if (arguments.ring.empty() && options.write_raw.empty()) {
-        throw UsageError(
-            "nowhere to put the frames: give --ring NAME, --write-raw FILE, both, or --send URI");
     if (arguments.ring.empty() && options.write_raw.empty() && options.write_framed.empty()) {
         throw UsageError(
-            "nowhere to put the frames: give --ring NAME, --write-raw FILE, --write-framed FILE or "
-            "several of them");
+            "nowhere to put the frames: give --ring NAME, --write-raw FILE, --write-framed FILE, "
+            "several of them, or --send URI");
     }
     if (arguments.ring.empty() && !options.write_raw.empty() && !options.frames) {
         throw UsageError(

@@ -11,7 +11,7 @@
 
 #include "common/clock.hpp"
 #include "common/error.hpp"
-#include "fpga_sim/pacing.hpp"
+#include "common/punctual_sleep.hpp"
 #include "fpga_sim/philox.hpp"
 
 namespace echelle {

@@ -11,8 +11,8 @@
 #include "coordinator/sources/detect.hpp"
 #include "coordinator/sources/digital_rf_source.hpp"
 #include "coordinator/sources/guppi_source.hpp"
-#include "coordinator/sources/pcap_source.hpp"
 #include "coordinator/sources/iio_source.hpp"
+#include "coordinator/sources/pcap_source.hpp"
 #include "coordinator/sources/raw_source.hpp"
 #include "coordinator/sources/ring_source.hpp"
 #include "coordinator/sources/sigmf_source.hpp"
@@ -36,8 +36,7 @@ constexpr std::array schemes = {
     Scheme{"guppi", open_guppi_source},    Scheme{"digital_rf", open_digital_rf_source},
     Scheme{"drf", open_digital_rf_source}, Scheme{"blue", open_blue_source},
     Scheme{"udp", open_udp_source},        Scheme{"pcap", open_pcap_source},
-    Scheme{"xdma", open_card_source},
-    Scheme{"iio", open_iio_source},
+    Scheme{"xdma", open_card_source},      Scheme{"iio", open_iio_source},
 };
 
 const Scheme* find_scheme(std::string_view name) {
