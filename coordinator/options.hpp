@@ -57,8 +57,6 @@ struct Options {
     std::string report;
     std::optional<CaptureOptions> capture;
     std::string control;             // endpoint; empty: in the instance's directory
-    std::string name;                // empty: the default, or a free one
-    std::string control;             // endpoint; empty: in the instance's directory
     std::vector<std::string> feeds;  // endpoints beside the one in the instance's directory
     bool feed = true;                // false: --feed none
     std::string feed_key;            // file with the keys of the tcp feeds; empty: without
