@@ -15,7 +15,7 @@ from recordings import masked
 
 LONG = os.environ.get("ECHELLE_LONG_TESTS") == "1"
 SECONDS = 1800 if LONG else 0  # the disturbed run is repeated until this time is over
-FRAMES = 60_000  # each is generated anew: some ten thousand a second
+FRAMES = 60_000 if LONG else 30_000  # each is generated anew: some ten thousand a second
 
 
 class Disturber:

@@ -83,7 +83,7 @@ TYPED = [
     (["--block-channels", "0"], ["--block-channels '0'", "from 1"]),
     (["--block-frames", "x"], ["--block-frames 'x'", "whole number"]),
     (["--ring-frames", "1"], ["--ring-frames '1'", "from 2"]),
-    (["--ring-frames", "5"], ["--ring-frames 5", "at least"]),
+    (["--ring-frames", "4"], ["--ring-frames 4", "at least"]),
     (["--ring-frames", "1048576"], ["ring", "MiB", "--ring-frames"]),  # 512 GiB of it
     (["--rate", "0"], ["--rate '0'", "positive number"]),
     (["--rate", "fast"], ["--rate 'fast'", "48000"]),

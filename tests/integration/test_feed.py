@@ -407,7 +407,8 @@ def test_what_strangers_send_does_no_harm(place):
             assert False, "a million topics were taken"
         except ConnectionError:
             pass
-    assert resident_kib(run.pid) - before_kib < 64 << 10
+    # libzmq reads all that has come before it lets anybody see the first of it: some 150 bytes each.
+    assert resident_kib(run.pid) - before_kib < 256 << 10
     # Upstream messages that are no subscriptions are ignored, and commands that are none.
     with stranger() as upstream:
         zmtp.Subscriber(upstream)
