@@ -174,7 +174,7 @@ void fill(Options& options, const Typed& typed) {
 }
 
 void declare(CLI::App& app, Options& options, Typed& typed) {
-    app.set_version_flag("--version", std::string("echelle-coordinator ") + ECHELLE_VERSION);
+    app.set_version_flag("--version", "echelle-coordinator " ECHELLE_VERSION);
     app.set_config("--config", "", "Read options from a TOML file (names without the dashes)");
     app.allow_config_extras(CLI::config_extras_mode::error);  // a misspelt name must not be ignored
     const auto text = [&app](const char* group, const char* name, std::string& target,
@@ -310,7 +310,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
         return parsed;
     } catch (const CLI::CallForVersion&) {
         parsed.run = false;
-        parsed.text = std::string("echelle-coordinator ") + ECHELLE_VERSION + "\n";
+        parsed.text = "echelle-coordinator " ECHELLE_VERSION "\n";
         return parsed;
     } catch (const CLI::Error& error) {
         throw UsageError(one_line(error.what()) + " (see --help)");

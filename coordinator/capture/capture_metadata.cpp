@@ -20,7 +20,7 @@ Json global_of(const CaptureMetadata& metadata) {
     global["core:version"] = "1.2.0";
     global["core:num_channels"] = stream.geometry.channels;
     global["core:sample_rate"] = stream.rate.value();
-    global["core:recorder"] = std::string("echelle-coordinator ") + ECHELLE_VERSION;
+    global["core:recorder"] = "echelle-coordinator " ECHELLE_VERSION;
     global["core:description"] = metadata.description;
     if (metadata.sha512) {
         global["core:sha512"] = *metadata.sha512;
