@@ -65,7 +65,7 @@ void SpectrumRingWriter::write(std::span<const std::byte> packet, uint32_t chann
     slot.written_ns.store(monotonic_ns(), std::memory_order_relaxed);
     slot.channel.store(channel, std::memory_order_relaxed);
     slot.packet_bytes.store(static_cast<uint32_t>(packet.size()), std::memory_order_relaxed);
-    std::memcpy(at + spectrum_packet_offset, packet.data(), packet.size());
+    std::copy(packet.begin(), packet.end(), at + spectrum_packet_offset);
     slot.sequence.store(2 * position_ + 2, std::memory_order_release);
     header().head.store(++position_, std::memory_order_release);
 }

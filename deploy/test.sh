@@ -21,7 +21,7 @@ git ls-files '*.hpp' '*.cpp' | xargs clang-format-14 --dry-run -Werror
 
 step "release: build"
 # All units run under sanitizers; as they are shipped, those whose speed or memory order counts.
-configure release -DECHELLE_UNIT_TESTS="common;worker"
+configure release -DECHELLE_UNIT_TESTS="shared;worker"
 build release
 step "fuzzers: build"
 configure fuzz
@@ -31,7 +31,7 @@ configure asan
 build asan
 step "thread sanitizer: build of the rooms that share memory"
 configure tsan
-build tsan --target unit_common unit_data_path
+build tsan --target unit_shared unit_data_path
 
 if [ "${ECHELLE_LINT:-}" = 1 ]; then
     step "lint"
@@ -40,7 +40,7 @@ fi
 
 step "unit tests under sanitizers"
 ctest --preset asan -L unit -j2 --output-on-failure
-ctest --preset tsan -R '^(common\.(Ring|Ledger|Wakeup)|data_path\.Ingest)' -j2 --output-on-failure
+ctest --preset tsan -R '^(shared\.(Ring|Ledger|Wakeup)|data_path\.Ingest)' -j2 --output-on-failure
 step "fuzzers"
 ctest --preset fuzz -j2
 step "fault points"

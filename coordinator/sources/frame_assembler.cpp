@@ -15,7 +15,7 @@ constexpr int64_t wait_slice_ns = 100'000'000;
 void copy_values(std::span<const std::byte> from, std::span<int16_t> to, bool swap) {
     ECHELLE_INVARIANT(from.size() == to.size_bytes());
     if (!swap) {
-        std::memcpy(to.data(), from.data(), from.size());
+        std::ranges::copy(from, std::as_writable_bytes(to).begin());
         return;
     }
     // Four values at a time, as one word.

@@ -15,6 +15,9 @@ constexpr size_t magic_bytes = sizeof card_header_magic;
 // Where the magic begins at `from` or later, whole or cut off by the end of `bytes`;
 // `bytes.size()` when it does not.
 size_t find_magic(std::span<const std::byte> bytes, size_t from) {
+    if (bytes.empty()) {
+        return 0;
+    }
     const auto* const begin = reinterpret_cast<const char*>(bytes.data());
     const void* const found =
         memmem(begin + from, bytes.size() - from, &card_header_magic, magic_bytes);

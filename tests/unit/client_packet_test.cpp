@@ -111,11 +111,13 @@ void check_vector(const std::string& folder, const json& expected,
 }
 
 TEST(ClientPacket, ReadsEveryGoldenPacket) {
-    for (const json& expected : json::parse(read_file("packets/index.json")).at("packets")) {
+    const json of_1 = json::parse(read_file("packets/index.json"));
+    for (const json& expected : of_1.at("packets")) {
         SCOPED_TRACE(expected.at("file").get<std::string>());
         check_vector("packets/", expected, decode_packet);
     }
-    for (const json& expected : json::parse(read_file("packets_2/index.json")).at("packets")) {
+    const json of_2 = json::parse(read_file("packets_2/index.json"));
+    for (const json& expected : of_2.at("packets")) {
         SCOPED_TRACE(expected.at("file").get<std::string>());
         check_vector("packets_2/", expected, decode_coded_packet);
     }

@@ -1,4 +1,7 @@
 // From datagrams to frames of the ring, through capture files and through a socket on loopback.
+#include <algorithm>
+#include <span>
+
 #include <arpa/inet.h>
 #include <nlohmann/json.hpp>
 #include <sys/socket.h>
@@ -29,7 +32,7 @@ TEST(CopyValues, TurnsEveryByteRoundWhateverTheLength) {
         copy_values(as_bytes(bytes), values, true);
         EXPECT_EQ(values, expected);
         copy_values(as_bytes(bytes), values, false);
-        EXPECT_EQ(std::memcmp(values.data(), bytes.data(), bytes.size()), 0);
+        EXPECT_TRUE(std::ranges::equal(std::as_bytes(std::span(values)), as_bytes(bytes)));
     }
 }
 
