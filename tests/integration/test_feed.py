@@ -344,6 +344,9 @@ def test_events_and_figures(place):
     news.close()
 
 
+FLOOD_TOPICS = 1_000_000 if os.environ.get("ECHELLE_LONG_TESTS") == "1" else 100_000
+
+
 def is_closed(connection):
     """The other end closes it, soon."""
     connection.settimeout(PATIENCE_S)
@@ -397,18 +400,18 @@ def test_what_strangers_send_does_no_harm(place):
             connection.sendall(content)
         except ConnectionError:
             pass  # closed while it was written
-    # A million topics: 10,000 are taken, then the connection is closed.
+    # A flood of topics: 10,000 are taken, then the connection is closed.
     before_kib = resident_kib(run.pid)
     with stranger() as many:
         zmtp.Subscriber(many)
         try:
-            for first in range(0, 1_000_000, 1000):
+            for first in range(0, FLOOD_TOPICS, 1000):
                 many.sendall(b"".join(frame(b"\x01psd/%07d" % (first + i)) for i in range(1000)))
-            assert False, "a million topics were taken"
         except ConnectionError:
             pass
+        assert is_closed(many), "all topics were taken"
     # libzmq reads all that has come before it lets anybody see the first of it: some 150 bytes each.
-    assert resident_kib(run.pid) - before_kib < 256 << 10
+    assert resident_kib(run.pid) - before_kib < (64 << 10) + FLOOD_TOPICS // 5
     # Upstream messages that are no subscriptions are ignored, and commands that are none.
     with stranger() as upstream:
         zmtp.Subscriber(upstream)
