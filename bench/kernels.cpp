@@ -46,10 +46,11 @@ std::vector<Case> cases() {
     return all;
 }
 
-// Made at first use and kept: repetitions come back to it.
-WelchWork& work_of(const Case& each) {
+// Made at first use and kept: repetitions come back to it. One for each target, by which the plans
+// choose who transforms.
+WelchWork& work_of(const Case& each, int64_t target) {
     static std::map<std::string, std::unique_ptr<WelchWork>> kept;
-    std::unique_ptr<WelchWork>& work = kept[each.name];
+    std::unique_ptr<WelchWork>& work = kept[each.name + std::to_string(target)];
     if (!work) {
         work = std::make_unique<WelchWork>(each.shape);
     }
@@ -64,7 +65,7 @@ void report(benchmark::State& state, const WelchWork& work) {
 }
 
 void bare_fft(benchmark::State& state, const Case& each) {
-    WelchWork& work = work_of(each);
+    WelchWork& work = work_of(each, 0);
     uint64_t group = 1;
     for (auto _ : state) {
         work.transform(group++);
@@ -73,9 +74,9 @@ void bare_fft(benchmark::State& state, const Case& each) {
 }
 
 void engine(benchmark::State& state, const Case& each, int64_t target) {
-    WelchWork& work = work_of(each);
     hwy::SetSupportedTargetsForTest(target);
     hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    WelchWork& work = work_of(each, target);
     state.SetLabel(kernels::target());
     uint64_t group = 1;
     for (auto _ : state) {
