@@ -28,8 +28,7 @@ class SplitWorkspace {
 
 class SplitTransform {
   public:
-    // A power of two within these, on a CPU that has split kernels. Beyond the largest the rows no
-    // longer fit a CPU's first cache.
+    // A power of two within these, on a CPU that has split kernels. Others were not measured.
     static constexpr uint32_t smallest = 64;
     static constexpr uint32_t largest = 4096;
     static bool supports(uint32_t nperseg);
