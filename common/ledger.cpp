@@ -54,6 +54,7 @@ struct Ledger::Header {
     // Coordinator -> workers.
     alignas(64) std::atomic<uint32_t> leave{0};
     std::atomic<uint32_t> paused{0};
+    std::atomic<uint32_t> begun{0};
 };
 
 struct Ledger::Entry {
@@ -321,6 +322,15 @@ void Ledger::set_paused(bool paused) {
 
 bool Ledger::paused() const {
     return header_->paused.load(std::memory_order_acquire) != 0;
+}
+
+// Relaxed: a hint, nothing is published by it.
+void Ledger::tell_begun() {
+    header_->begun.store(1, std::memory_order_relaxed);
+}
+
+bool Ledger::has_begun() const {
+    return header_->begun.load(std::memory_order_relaxed) != 0;
 }
 
 bool Ledger::workers_should_leave() const {

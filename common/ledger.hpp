@@ -185,6 +185,12 @@ class Ledger {
     bool a_worker_waits() const;
     // The collector bumps it when blocks have been retired; ingest waits on it for room.
     std::atomic<uint32_t>& room_futex() const;
+    // See SharedMemory::touch_pages.
+    bool touch_pages(int64_t deadline_ns) const { return memory_.touch_pages(deadline_ns); }
+    // Set once by the coordinator, before the first frame is taken: a worker that starts earlier
+    // has time to prepare itself, a later one is wanted at once.
+    void tell_begun();
+    bool has_begun() const;
     // Set once by the coordinator: workers leave when they hold nothing.
     void ask_workers_to_leave();
     bool workers_should_leave() const;

@@ -120,6 +120,9 @@ class Ring {
     // The samples of the frame at `position`: frame_values() int16.
     std::span<int16_t> frame(uint64_t position) const;
 
+    // See SharedMemory::touch_pages.
+    bool touch_pages(int64_t deadline_ns) const { return memory_.touch_pages(deadline_ns); }
+
     uint64_t head() const { return header_->head.load(std::memory_order_acquire); }
     bool ended() const;
     // True while position's frame is complete and has not begun to be overwritten. To use samples:

@@ -16,6 +16,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "common/clock.hpp"
 #include "common/control_group.hpp"
 #include "common/error.hpp"
 
@@ -254,6 +255,22 @@ bool SharedMemory::make_anonymous(size_t size, unsigned int memfd_flags) {
         return false;
     }
     fcntl(fd_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+    return true;
+}
+
+bool SharedMemory::touch_pages(int64_t deadline_ns) const {
+    const size_t page = page_kind_ == PageKind::huge_2m ? huge_page : small_page;
+    for (size_t at = 0; at < size_; at += huge_page) {
+        if (monotonic_ns() >= deadline_ns) {
+            return false;
+        }
+        const size_t bytes = std::min(huge_page, size_ - at);
+        // Many pages in one call; that it fails (an older kernel) costs only time.
+        madvise(data_ + at, bytes, MADV_POPULATE_WRITE);
+        for (size_t offset = 0; offset < bytes; offset += page) {
+            static_cast<void>(*static_cast<const volatile std::byte*>(data_ + at + offset));
+        }
+    }
     return true;
 }
 

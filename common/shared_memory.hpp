@@ -55,6 +55,10 @@ class SharedMemory {
     size_t size() const { return size_; }
     std::span<std::byte> bytes() const { return {data_, size_}; }
     PageKind page_kind() const { return page_kind_; }
+    // Touches every page until `deadline_ns` (CLOCK_MONOTONIC), so that this process need not meet
+    // them one by one later: the mapping, and under a hypervisor its own table, is made for each
+    // process. Changes no byte and may run beside anything; true when all have been touched.
+    bool touch_pages(int64_t deadline_ns) const;
     explicit operator bool() const { return data_ != nullptr; }
 
   private:

@@ -96,6 +96,10 @@ void fill_worker_setup(Preparation& run) {
     run.setup.most_values = run.plan.most_values;
     run.setup.notify = run.options.notify;
     run.setup.endpoints = run.instance->wakeup_endpoints();
+    if (run.policy == OverrunPolicy::drop) {
+        run.setup.touch_ns = touch_at_start_ns * static_cast<int64_t>(run.cpus_for_workers()) /
+                             std::max<int64_t>(run.workers.least, 1);
+    }
     run.setup.coordinator_end = run.life_line.watched();
 }
 

@@ -21,6 +21,10 @@
 
 namespace echelle {
 
+// A source in real time has no time for the first touch of each page (7 us where a hypervisor keeps
+// a table of its own): for this long at most, times CPUs / workers, it is done before.
+constexpr int64_t touch_at_start_ns = 1'000'000'000;
+
 struct Preparation {
     explicit Preparation(const Options& given) : options(given) {}
     Preparation(const Preparation&) = delete;

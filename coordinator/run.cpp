@@ -247,6 +247,11 @@ class Conductor {
         setup.warn = warn;
         supervisor_ = std::make_unique<Supervisor>(std::move(setup), run_.workers.least);
         facts_.supervisor = supervisor_.get();
+        if (run_.policy == OverrunPolicy::drop) {
+            // While the workers do the same: a source in real time has no time for it later.
+            run_.ledger->touch_pages(monotonic_ns() + touch_at_start_ns);
+            run_.ring->touch_pages(monotonic_ns() + touch_at_start_ns);
+        }
         const int64_t deadline =
             monotonic_ns() + patience_at_start_ns + run_.workers.least * patience_for_worker_ns;
         while (!workers_are_ready()) {
@@ -319,6 +324,7 @@ class Conductor {
             news_ =
                 std::make_unique<FeedNews>(facts_, run_.instance->spectrum_ring_socket(), *feed_);
         }
+        run_.ledger->tell_begun();
         facts_.started_ns = monotonic_ns();
         facts_.cpu_before_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
         if (run_.ring_is_outside) {

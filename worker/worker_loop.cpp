@@ -47,6 +47,11 @@ class Worker {
     }
 
     void run() {
+        if (!setup_.ledger->has_begun()) {
+            const int64_t deadline_ns = monotonic_ns() + setup_.touch_ns;
+            setup_.ledger->touch_pages(deadline_ns);
+            setup_.ring->touch_pages(deadline_ns);
+        }
         while (true) {
             setup_.ledger->look_for_work(identity_.id);
             record_.looked_ns.store(monotonic_ns(), std::memory_order_relaxed);

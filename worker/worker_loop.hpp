@@ -28,6 +28,7 @@ struct WorkerSetup {
     uint32_t most_values = 0;    // float32 values of one channel's packet
     NotifyKind notify = NotifyKind::zmq;
     WakeupEndpoints endpoints;
+    int64_t touch_ns = 0;      // that a worker may take to touch its memory before the run begins
     int coordinator_end = -1;  // readable, or hung up, when the coordinator is gone
 };
 

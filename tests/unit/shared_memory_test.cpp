@@ -74,6 +74,34 @@ TEST(SharedMemory, AnonymousIsSharedWithChildren) {
     EXPECT_EQ(memory.data()[99], std::byte{42});
 }
 
+size_t mapped_shared_pages_kib() {
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);) {
+        if (line.rfind("RssShmem:", 0) == 0) {
+            return std::stoul(line.substr(9));
+        }
+    }
+    return 0;
+}
+
+// A fork does not take over the page table of shared memory: each process meets each page anew.
+TEST(SharedMemory, TouchedPagesAreMappedInThisProcessAndKeepTheirBytes) {
+    constexpr int64_t never = INT64_MAX;
+    constexpr int64_t long_ago = 0;
+    const SharedMemory memory = SharedMemory::anonymous("a test", 5 * mib, false);
+    std::memset(memory.data(), 0x5A, memory.size());
+    ChildProcess child([&memory] {
+        const size_t before = mapped_shared_pages_kib();
+        if (memory.touch_pages(long_ago) || mapped_shared_pages_kib() - before > 1024) {
+            return 1;
+        }
+        return memory.touch_pages(never) && mapped_shared_pages_kib() - before >= 5 * 1024 ? 0 : 2;
+    });
+    EXPECT_EQ(child.wait(), 0);
+    EXPECT_TRUE(std::all_of(memory.bytes().begin(), memory.bytes().end(),
+                            [](std::byte byte) { return byte == std::byte{0x5A}; }));
+}
+
 TEST(SharedMemory, AnonymousRefusesMoreThanThereIs) {
     for (const bool huge : {false, true}) {
         const std::string message =
