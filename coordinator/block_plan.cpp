@@ -21,6 +21,8 @@ constexpr size_t most_median_group_bytes = size_t{256} << 20;
 // Some 50 ms at the full rate: longer than the kernel ever keeps a thread waiting on a busy
 // machine.
 constexpr size_t usual_ring_bytes = size_t{128} << 20;
+// 107 ms of 128 channels at 10 MS/s: shared machines pause a CPU for 45 ms now and then.
+constexpr size_t usual_live_ring_bytes = size_t{256} << 20;
 constexpr uint64_t most_usual_ring_frames = 1024;
 constexpr size_t usual_result_bytes = size_t{16} << 20;
 constexpr uint64_t most_open_groups = 64;
@@ -140,8 +142,9 @@ uint64_t choose_ring_frames(const Stream& stream, const BlockPlan& plan,
         }
         return *request.ring_frames;
     }
-    const uint64_t usual = std::clamp<uint64_t>(usual_ring_bytes / stream.geometry.frame_bytes(),
-                                                16, most_usual_ring_frames);
+    const size_t bytes = request.live ? usual_live_ring_bytes : usual_ring_bytes;
+    const uint64_t usual =
+        std::clamp<uint64_t>(bytes / stream.geometry.frame_bytes(), 16, most_usual_ring_frames);
     return std::max(usual, fewest + uint64_t{8} * plan.group_frames);
 }
 

@@ -25,6 +25,7 @@ struct BlockPlanRequest {
     std::optional<uint64_t> ring_frames;
     std::optional<uint64_t> given_ring_frames;  // the ring of an outside producer: its length
     std::optional<uint64_t> total_samples;      // of the whole source, when it is known
+    bool live = false;                          // a source that does not wait: a longer ring
     uint64_t most_ring_bytes = UINT64_MAX;      // that a ring of automatic length should take
 };
 

@@ -44,6 +44,7 @@ void plan_work(Preparation& run) {
     request.block_frames = run.options.block_frames;
     request.ring_frames = run.options.ring_frames;
     request.total_samples = run.source->total_samples();
+    request.live = run.policy == OverrunPolicy::drop;
     request.most_ring_bytes = memory_available() / 2;  // the rest is for workers and results
     if (run.ring) {
         request.given_ring_frames = run.ring->slot_count();

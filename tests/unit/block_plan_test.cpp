@@ -76,6 +76,14 @@ TEST(BlockPlan, RefusesARingThatIsTooShort) {
     EXPECT_THROW(plan_blocks(usual_stream(), WelchParameters{}, request), UsageError);
 }
 
+TEST(BlockPlan, TakesALongerRingWhereTheSourceDoesNotWait) {
+    BlockPlanRequest request;
+    request.live = true;
+    EXPECT_EQ(plan_blocks(usual_stream(), WelchParameters{}, request).ring_frames, 512U);
+    request.ring_frames = 200;
+    EXPECT_EQ(plan_blocks(usual_stream(), WelchParameters{}, request).ring_frames, 200U);
+}
+
 TEST(BlockPlan, TakesAShorterRingWhereMemoryIsShort) {
     BlockPlanRequest request;
     const size_t frame_bytes = size_t{128} * 2048 * 2;
