@@ -69,6 +69,7 @@ struct BlockDescriptor {
     uint64_t own_samples = 0;   // samples per channel in the block's own frames
     uint64_t segments = 0;      // segments per channel that end in the block's own frames
     uint64_t segments_lost = 0;  // segments missing with the frames lost since the group before
+    uint64_t segments_cut = 0;   // that would end in what a gap cut off its last frame
     int64_t complete_ns = 0;     // monotonic time at which the last own frame was complete
     int64_t opened_ns = 0;       // monotonic time of FREE -> READY
     uint32_t listed_frames = 0;  // history + own frames: how many positions are listed
@@ -80,6 +81,7 @@ struct BlockDescriptor {
     bool gap_before = false;  // the grid restarted, or frames were lost, before this group
     bool first_of_integration = false;  // the group holds the integration's first frame
     bool last_of_integration = false;   // ... and its last frame
+    bool ends_stream = false;           // nothing follows it
 };
 
 // Counters that a worker keeps for all to read; written by the worker alone, relaxed: they inform,

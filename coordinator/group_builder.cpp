@@ -29,7 +29,15 @@ uint64_t GroupBuilder::integration_of(uint64_t frame_index) const {
                                         : (frame_index - *first_index_) / frames_per_integration_;
 }
 
+// Whether the group being built ends in a partial frame, of which the next one tells more.
+bool GroupBuilder::awaits_verdict() const {
+    return pending_ && last_->valid_samples < samples_per_frame_;
+}
+
 uint64_t GroupBuilder::frames_wanted() const {
+    if (awaits_verdict()) {
+        return 1;
+    }
     const uint64_t of_group = frames_per_group_ - pending_frames();
     if (frames_per_integration_ == 0) {
         return of_group;
@@ -80,7 +88,10 @@ GroupBuilder::Outcome GroupBuilder::add(const FrameArrival& frame, std::vector<G
                                last_->valid_samples == samples_per_frame_;
         if (!continues) {
             if (pending_) {
+                const uint64_t cut_off = samples_per_frame_ - last_->valid_samples;
                 finished.push_back(finish_group());
+                finished.back().block.segments_cut =
+                    grid_.segments_ending_in(stretch_samples_, stretch_samples_ + cut_off).count;
             }
             begin_stretch();
             gap_before_next_ = true;
@@ -101,8 +112,9 @@ GroupBuilder::Outcome GroupBuilder::add(const FrameArrival& frame, std::vector<G
     pending_->block.complete_ns = frame.complete_ns;
     pending_->block.last_of_integration = ends_integration(frame.frame_index);
     last_ = frame;
-    if (pending_->block.own_frames == frames_per_group_ || pending_->block.last_of_integration ||
-        frame.valid_samples < samples_per_frame_) {
+    const bool is_full =
+        pending_->block.own_frames == frames_per_group_ || pending_->block.last_of_integration;
+    if (is_full && !awaits_verdict()) {
         finished.push_back(finish_group());
     }
     return outcome;
@@ -152,7 +164,12 @@ void GroupBuilder::remember(uint64_t position) {
 }
 
 std::optional<Group> GroupBuilder::flush() {
-    return pending_ ? std::optional<Group>(finish_group()) : std::nullopt;
+    if (!pending_) {
+        return std::nullopt;
+    }
+    Group group = finish_group();
+    group.block.ends_stream = true;
+    return group;
 }
 
 uint64_t GroupBuilder::first_position_needed(uint64_t next_position) const {

@@ -4,6 +4,9 @@
 // A group ends after `frames_per_group` frames, at the border of an integration, before a gap and
 // after a partial frame. So where groups end follows from the stream and the Welch parameters
 // alone, never from workers or timing, and a recording of a lossless stream is the same every time.
+//
+// A partial frame is the stream's last, or a gap cut it short: what follows tells, so its group is
+// finished only then.
 #pragma once
 
 #include <cstdint>
@@ -68,6 +71,7 @@ class GroupBuilder {
   private:
     void begin_stretch();
     void begin_group(const FrameArrival& frame);
+    bool awaits_verdict() const;
     Group finish_group();
     uint64_t integration_of(uint64_t frame_index) const;
     bool ends_integration(uint64_t frame_index) const;

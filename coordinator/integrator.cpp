@@ -46,7 +46,7 @@ void Integrator::enter(const BlockDescriptor& block) {
         }
     }
     // The whole stream is never cut short by its own end.
-    ends_in_short_frame_ = frames_per_integration_ != 0 &&
+    ends_in_short_frame_ = frames_per_integration_ != 0 && block.ends_stream &&
                            block.own_samples < uint64_t{block.own_frames} * samples_per_frame_;
     if (is_whole(block)) {
         return;
@@ -62,7 +62,7 @@ void Integrator::enter(const BlockDescriptor& block) {
     }
     if (block.index_in_group == 0) {
         frames_seen_ += block.own_frames;
-        segments_expected_ += block.segments;
+        segments_expected_ += block.segments + block.segments_cut;
         segments_lost_ += block.segments_lost;
     }
     saw_last_frame_ = saw_last_frame_ || block.last_of_integration;

@@ -178,9 +178,9 @@ class Worker {
         const bool whole = block.first_of_integration && block.last_of_integration;
         for (uint32_t i = 0; i < block.channel_count; ++i) {
             const ChannelSums& sums = result.sums(i);
-            PacketTrailer trailer =
-                labels_.trailer(sums, block.first_sample, sums.segments, block.segments,
-                                whole ? uint16_t{0} : uint16_t{PacketFlag::partial});
+            PacketTrailer trailer = labels_.trailer(
+                sums, block.first_sample, sums.segments, block.segments + block.segments_cut,
+                whole ? uint16_t{0} : uint16_t{PacketFlag::partial});
             trailer.worker = identity_.id;
             seal_packet_1_1(result.packet(i, values),
                             labels_.header(block.first_channel + i, block.first_sample, values),

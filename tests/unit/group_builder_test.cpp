@@ -162,15 +162,43 @@ TEST(GroupBuilder, APartialFrameEndsItsGroupAndTheStretch) {
     FrameArrival partial = frame_at(0);
     partial.valid_samples = 70;
     builder.add(partial, groups);
-    ASSERT_EQ(groups.size(), 1U);
-    EXPECT_EQ(groups[0].block.own_samples, 70U);
+    EXPECT_TRUE(groups.empty());  // what follows tells whether it was cut short
+    EXPECT_EQ(builder.frames_wanted(), 1U);
     FrameArrival next = frame_at(1);
     next.first_sample = 70;
     builder.add(next, groups);
+    ASSERT_EQ(groups.size(), 1U);
+    EXPECT_EQ(groups[0].block.own_samples, 70U);
     const auto last = builder.flush();
     ASSERT_TRUE(last);
     EXPECT_TRUE(last->block.gap_before);  // rows end before the frame does: the grid restarts
     EXPECT_EQ(last->block.grid_sample, 0U);
+}
+
+// Segments [0,60), [30,90) and [60,120): the second one ends in the 30 samples cut off. The same
+// frame at the end of a group, of an integration and of the stream.
+TEST(GroupBuilder, WhatAGapCutsOffAFrameIsMissingAndWhatTheEndCutsOffIsNot) {
+    for (const uint32_t frames_per_group : {1U, 4U}) {
+        for (const uint64_t frames_per_integration : {uint64_t{0}, uint64_t{1}}) {
+            GroupBuilder builder(samples, {60, 30}, frames_per_group, frames_per_integration);
+            std::vector<Group> groups;
+            FrameArrival cut = frame_at(0);
+            cut.valid_samples = 70;
+            builder.add(cut, groups);
+            FrameArrival next = frame_at(1);
+            next.flags = frame_gap_before;
+            next.valid_samples = 70;
+            builder.add(next, groups);
+            const auto last = builder.flush();
+            ASSERT_EQ(groups.size(), 1U);
+            EXPECT_EQ(groups[0].block.segments, 1U);
+            EXPECT_EQ(groups[0].block.segments_cut, 1U);
+            EXPECT_FALSE(groups[0].block.ends_stream);
+            ASSERT_TRUE(last);
+            EXPECT_EQ(last->block.segments_cut, 0U);
+            EXPECT_TRUE(last->block.ends_stream);
+        }
+    }
 }
 
 TEST(GroupBuilder, KeepsWhatLaterGroupsNeed) {

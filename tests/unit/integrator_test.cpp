@@ -179,6 +179,27 @@ TEST_F(IntegratorTest, FramesLostAtTheEndOfAnIntegrationAreExpectedThere) {
     EXPECT_NE(sink_.spectra[2].trailer.flags & PacketFlag::partial, 0);
 }
 
+TEST_F(IntegratorTest, AFrameCutShortByAGapMakesItsSpectrumIncompleteAndByTheEndPartial) {
+    Integrator integrator = make(2);
+    BlockDescriptor cut = block(0, true, false);
+    cut.own_samples = 60;
+    cut.segments = 15;
+    cut.segments_cut = 10;
+    integrator.add(cut, result_of({cut, 15}));
+    integrator.add(block(0, false, true), result_of({block(0, false, true)}));
+    BlockDescriptor last = block(1, true, false);
+    last.own_samples = 60;
+    last.segments = 15;
+    last.ends_stream = true;
+    integrator.add(last, result_of({last, 15}));
+    integrator.finish();
+    ASSERT_EQ(sink_.spectra.size(), 4U);
+    EXPECT_EQ(sink_.spectra[0].trailer.segments_averaged, 40U);
+    EXPECT_EQ(sink_.spectra[0].trailer.segments_expected, 50U);
+    EXPECT_EQ(sink_.spectra[0].trailer.flags, PacketFlag::incomplete);
+    EXPECT_EQ(sink_.spectra[2].trailer.flags & PacketFlag::partial, PacketFlag::partial);
+}
+
 TEST_F(IntegratorTest, WholeIntegrationsThatAreMissingAreCountedAndTold) {
     Integrator integrator = make(1);
     integrator.add(block(0, true, true), result_of({block(0, true, true)}));
