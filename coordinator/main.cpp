@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "common/error.hpp"
+#include "common/standard_output.hpp"
 #include "coordinator/nursery_exec.hpp"
 #include "coordinator/options.hpp"
 #include "coordinator/run.hpp"
@@ -24,7 +25,7 @@ int main(int argc, char** argv) {
         if (parsed.run) {
             code = echelle::run_coordinator(parsed.options);
         } else {
-            std::fputs(parsed.text.c_str(), stdout);
+            echelle::write_standard_output(parsed.text);
         }
     } catch (const echelle::UsageError& error) {
         std::fprintf(stderr, "echelle-coordinator: %s\n", error.what());

@@ -20,6 +20,7 @@
 #include "common/curve_keys.hpp"
 #include "common/futex.hpp"
 #include "common/invariant.hpp"
+#include "common/standard_output.hpp"
 #include "coordinator/capture/frame_capture.hpp"
 #include "coordinator/collector.hpp"
 #include "coordinator/commands.hpp"
@@ -329,6 +330,7 @@ class Conductor {
         facts_.cpu_before_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
         if (run_.ring_is_outside) {
             run_.ring->begin_reading(first_position_);
+            source_begun_ns_.store(monotonic_ns(), std::memory_order_relaxed);
         }
     }
 
@@ -349,7 +351,14 @@ class Conductor {
 
     // Of what has been taken; the run's own threads have ended.
     void finish_capture(int64_t patience_ns) {
-        if (capture_ && !std::exchange(capture_finished_, true) && !capture_->finish(patience_ns)) {
+        if (!capture_ || std::exchange(capture_finished_, true)) {
+            return;
+        }
+        const auto is_hurried = [this] {
+            handle_signals();
+            return abort_.load(std::memory_order_relaxed);
+        };
+        if (!capture_->finish(patience_ns, is_hurried)) {
             warn("the capture's thread hangs in a write to " + run_.options.capture->directory +
                  " and is left behind: its last file may lack its end");
         }
@@ -396,6 +405,8 @@ class Conductor {
         const ThreadClock::Counting counting(source_clock_);
         RingWriter writer(*run_.ring);
         try {
+            run_.source->prepare(*run_.ring, stop_source_);
+            source_begun_ns_.store(monotonic_ns(), std::memory_order_relaxed);
             run_.source->run(writer, run_.policy, stop_source_);
         } catch (const std::exception& error) {
             // What has been read is finished and kept; the run has failed all the same.
@@ -462,15 +473,29 @@ class Conductor {
 
     void look_at_time() {
         const int64_t now_ns = monotonic_ns();
-        const int64_t first_ns = accounts_.first_frame_ns();
-        if (run_.options.duration_s && first_ns != 0 &&
-            static_cast<double>(now_ns - first_ns) / 1e9 >= *run_.options.duration_s) {
-            request_stop();
+        if (run_.options.duration_s && !stop_requested_) {
+            look_at_duration(now_ns);
         }
         if (now_ns - memory_looked_ns_ > memory_look_ns) {
             memory_looked_ns_ = now_ns;
             look_at_memory();
         }
+    }
+
+    // From the first frame on; where none comes, from the moment at which one could have.
+    void look_at_duration(int64_t now_ns) {
+        const int64_t first_ns = accounts_.first_frame_ns();
+        const int64_t begun_ns =
+            first_ns != 0 ? first_ns : source_begun_ns_.load(std::memory_order_relaxed);
+        if (begun_ns == 0 ||
+            static_cast<double>(now_ns - begun_ns) / 1e9 < *run_.options.duration_s) {
+            return;
+        }
+        if (first_ns == 0) {
+            warn("no frame came in the time of --duration: check that something sends to " +
+                 facts_.source_description);
+        }
+        request_stop();
     }
 
     void look_at_memory() {
@@ -621,8 +646,11 @@ class Conductor {
             }
         }
         if (!run_.options.quiet) {
-            std::fputs(final_table(facts_).c_str(), stdout);
-            std::fflush(stdout);
+            try {
+                write_standard_output(final_table(facts_));
+            } catch (const std::exception& error) {
+                note_failure(error.what());
+            }
         }
         if (!failure_.empty()) {
             std::fprintf(stderr, "echelle-coordinator: failed: %s\n", failure_.c_str());
@@ -658,6 +686,7 @@ class Conductor {
     std::unique_ptr<WorkerScaling> scaling_;
     std::shared_ptr<FrameCapture> capture_;
     bool capture_finished_ = false;
+    std::atomic<int64_t> source_begun_ns_{0};  // when a first frame could come; 0: not yet
     RunFacts facts_;
     Progress progress_;
     int real_time_priority_ = 0;  // 0: the usual

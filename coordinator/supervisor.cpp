@@ -28,6 +28,9 @@ constexpr int64_t longest_pause_ns = 2'000'000'000;
 constexpr int64_t busy_nursery_pause_ns = 1'000'000;
 constexpr int64_t lease_look_ns = 10'000'000;
 constexpr int64_t silent_ns = 1'000'000'000;  // ten of a worker's waits
+// A worker starts in about a millisecond, a thousand at once on the same CPUs in a minute.
+constexpr int64_t longest_start_ns = 3'000'000'000;
+constexpr int64_t longer_start_for_each_ns = 50'000'000;
 // A nursery that dies at once so often in a row has something wrong with it for good.
 constexpr uint32_t most_quick_nursery_deaths = 8;
 constexpr int64_t nursery_retry_pause_ns = 100'000'000;
@@ -348,8 +351,26 @@ void Supervisor::kill_hung_workers() {
                            std::to_string(lease_ns / 1'000'000) + " ms";
         kill_worker(slot);
     }
+    kill_workers_that_do_not_start(now_ns);
     if (leases_.work_is_starving() && !setup_.ledger->paused()) {
         kill_workers_that_look_for_nothing(now_ns);
+    }
+}
+
+// One that was stopped before it said that it is ready would keep the run from beginning.
+void Supervisor::kill_workers_that_do_not_start(int64_t now_ns) {
+    const int64_t patience_ns = longest_start_ns + alive() * longer_start_for_each_ns;
+    for (Slot& slot : slots_) {
+        const auto stage = setup_.ledger->worker(slot.id).stage.load(std::memory_order_relaxed);
+        if (slot.state != WorkerState::running || !slot.kill_reason.empty() ||
+            stage != static_cast<uint32_t>(WorkerStage::starting) ||
+            now_ns - slot.spawned_ns < patience_ns ||
+            is_starved(slot, static_cast<uint64_t>(slot.spawned_ns), patience_ns)) {
+            continue;
+        }
+        slot.kill_reason = "hung: has not started for " +
+                           std::to_string((now_ns - slot.spawned_ns) / 1'000'000) + " ms";
+        kill_worker(slot);
     }
 }
 

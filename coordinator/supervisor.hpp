@@ -133,6 +133,7 @@ class Supervisor {
     void bury_workers_of_the_nursery();
     void kill_unknown_children();
     void kill_hung_workers();
+    void kill_workers_that_do_not_start(int64_t now_ns);
     void kill_workers_that_look_for_nothing(int64_t now_ns);
     static bool is_starved(Slot& slot, uint64_t wait, int64_t lease_ns);
     void kill_worker(const Slot& slot) const;

@@ -15,6 +15,7 @@
 #include "clients/ctl/status_page.hpp"
 #include "common/error.hpp"
 #include "common/instance.hpp"
+#include "common/standard_output.hpp"
 
 namespace {
 
@@ -85,12 +86,10 @@ void carry_out(const Request& request) {
         return;
     }
     const Json result = ask(request);
-    if (request.as_json) {
-        std::printf("%s\n", result.dump(2).c_str());
-    } else if (request.command == "status") {
-        std::fputs(echelle::status_page(result).c_str(), stdout);
+    if (!request.as_json && request.command == "status") {
+        echelle::write_standard_output(echelle::status_page(result));
     } else {
-        std::printf("%s\n", result.dump().c_str());
+        echelle::write_standard_output(result.dump(request.as_json ? 2 : -1) + "\n");
     }
 }
 
@@ -156,10 +155,10 @@ std::optional<Request> parse(int argc, char** argv) {
     try {
         app.parse(argc, argv);
     } catch (const CLI::CallForHelp&) {
-        std::fputs(app.help().c_str(), stdout);
+        echelle::write_standard_output(app.help());
         return std::nullopt;
     } catch (const CLI::CallForVersion&) {
-        std::printf("echellectl %s\n", ECHELLE_VERSION);
+        echelle::write_standard_output("echellectl " ECHELLE_VERSION "\n");
         return std::nullopt;
     } catch (const CLI::RequiredError& error) {
         const std::vector<std::string> unknown = app.remaining();

@@ -22,7 +22,9 @@ constexpr std::chrono::milliseconds look_for_commands{100};
 constexpr int64_t retry_after_ns = 1'000'000'000;
 constexpr uint64_t most_frames_at_once = 16;  // then commands have their turn
 constexpr size_t most_segments_of_file = 1000;
-constexpr std::chrono::seconds longest_write{10};
+constexpr std::chrono::milliseconds look_for_hurry{50};
+constexpr int64_t longest_write_ns = 5'000'000'000;
+constexpr int64_t longest_write_in_a_hurry_ns = 1'000'000'000;
 
 template <typename T>
 T load_relaxed(T& field) {
@@ -132,10 +134,19 @@ void FrameCapture::begin_at(uint64_t position, uint64_t end) {
 CaptureBooks FrameCapture::books() const {
     const std::lock_guard lock(mutex_);
     CaptureBooks books = books_;
-    if (books.capturing) {
-        books.in_flight = end_of_capture() - std::min(end_of_capture(), next_);
-        books.in += books.in_flight;
+    if (!books.capturing) {
+        return books;
     }
+    const uint64_t end = end_of_capture();
+    const uint64_t waiting = end - std::min(end, next_);
+    // What the ring has given up is lost, though the thread cannot know yet: a write may hang.
+    const uint64_t kept_from =
+        setup_.ring->head() - std::min(setup_.ring->head(), setup_.ring->slot_count());
+    const uint64_t gone = std::min(waiting, kept_from - std::min(kept_from, next_));
+    books.in += waiting;
+    books.lost.overwritten += gone;
+    const bool is_left_behind = left_behind_.load(std::memory_order_relaxed);
+    (is_left_behind ? books.lost.stopped : books.in_flight) += waiting - gone;
     return books;
 }
 
@@ -145,18 +156,35 @@ uint64_t FrameCapture::end_of_capture() const {
     return ending_ ? end_ : std::min(end_, setup_.taken->load(std::memory_order_acquire));
 }
 
-bool FrameCapture::finish(int64_t patience_ns) {
+bool FrameCapture::finish(int64_t patience_ns, const std::function<bool()>& is_hurried) {
     std::unique_lock lock(mutex_);
     end_ = std::min(end_, setup_.taken->load(std::memory_order_acquire));
     ending_ = true;
-    give_up_ns_.store(monotonic_ns() + patience_ns, std::memory_order_relaxed);
-    changed_.notify_all();
-    const auto longest = std::chrono::nanoseconds(patience_ns) + longest_write;
-    if (!changed_.wait_for(lock, longest, [this] { return ended_; })) {
-        left_behind_.store(true, std::memory_order_relaxed);
-        lock.unlock();
-        thread_.detach();
-        return false;
+    int64_t give_up_ns = monotonic_ns() + patience_ns;
+    bool hurries = patience_ns <= 0;
+    uint64_t next = next_;
+    int64_t progress_ns = monotonic_ns();  // when a frame was written last, as far as is known
+    while (!ended_) {
+        if (!hurries && is_hurried()) {
+            hurries = true;
+            give_up_ns = monotonic_ns();
+        }
+        give_up_ns_.store(give_up_ns, std::memory_order_relaxed);
+        changed_.notify_all();
+        changed_.wait_for(lock, look_for_hurry);
+        const int64_t now_ns = monotonic_ns();
+        if (std::exchange(next, next_) != next_) {
+            progress_ns = now_ns;
+        }
+        // A file's end may take longer than a frame: it has all the patience.
+        const int64_t since_ns = !hurries && next_ < end_ ? progress_ns : give_up_ns;
+        const int64_t longest_ns = hurries ? longest_write_in_a_hurry_ns : longest_write_ns;
+        if (!ended_ && now_ns - since_ns > longest_ns) {
+            left_behind_.store(true, std::memory_order_relaxed);
+            lock.unlock();
+            thread_.detach();
+            return false;
+        }
     }
     lock.unlock();
     if (thread_.joinable()) {

@@ -98,9 +98,11 @@ class FrameCapture {
     // Any thread.
     CaptureBooks books() const;
 
-    // Writes what has come in, for `patience_ns` at most, and ends the thread. A thread that the
-    // kernel holds in a write for much longer is left behind: false.
-    bool finish(int64_t patience_ns);
+    // Writes what has come in, for `patience_ns` at most (0: the run ends at once), and ends the
+    // thread. One that the kernel holds in a write for too long is left behind: false. `is_hurried`
+    // is asked again and again whether to end at once after all; it must not call the capture.
+    bool finish(
+        int64_t patience_ns, const std::function<bool()>& is_hurried = [] { return false; });
 
   private:
     static constexpr uint64_t no_end = UINT64_MAX;

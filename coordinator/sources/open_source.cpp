@@ -18,6 +18,7 @@
 #include "coordinator/sources/sigmf_source.hpp"
 #include "coordinator/sources/sim_source.hpp"
 #include "coordinator/sources/source.hpp"
+#include "coordinator/sources/stream_options.hpp"
 #include "coordinator/sources/udp_source.hpp"
 #include "coordinator/sources/wav_source.hpp"
 
@@ -80,7 +81,11 @@ std::unique_ptr<Source> open_source(const std::string& text, const StreamOptions
     }
     SourceUri uri = SourceUri::parse(complete);
     if (const Scheme* scheme = find_scheme(uri.scheme())) {
-        return scheme->open(std::move(uri), options);
+        std::unique_ptr<Source> source = scheme->open(uri, options);
+        // What the URI's keys say as well, whichever of the two the source went by.
+        refuse_contradictions(options, source->stream(), FrameSize::fixed,
+                              "source '" + uri.text() + "'");
+        return source;
     }
     std::string known;
     for (const Scheme& scheme : schemes) {

@@ -24,8 +24,8 @@ class SimSource final : public Source {
     }
     std::string describe() const override { return options_.text(); }
 
+    void prepare(Ring& ring, const std::atomic<bool>& stop) override { producer_.fill(ring, stop); }
     void run(RingWriter& writer, OverrunPolicy policy, const std::atomic<bool>& stop) override {
-        producer_.fill(writer.ring(), stop);
         producer_.run(writer, policy == OverrunPolicy::block, stop);
     }
 

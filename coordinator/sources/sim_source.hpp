@@ -12,7 +12,7 @@
 
 namespace echelle {
 
-// A key of the URI wins over `options`. Throws UsageError.
+// Throws UsageError.
 std::unique_ptr<Source> open_sim_source(SourceUri uri, const StreamOptions& options);
 
 }  // namespace echelle

@@ -8,4 +8,6 @@ nlohmann::json Source::facts() const {
     return nullptr;
 }
 
+void Source::prepare(Ring& /*ring*/, const std::atomic<bool>& /*stop*/) {}
+
 }  // namespace echelle

@@ -57,6 +57,9 @@ class Source {
     // In a process forked from the one that opened it: closes what must not stay open there. A
     // card's driver counts its readers, and would refuse us when we open it again.
     virtual void let_go() {}
+    // What takes its time before the first frame and is no waiting for it. Runs in the source's own
+    // thread, before run().
+    virtual void prepare(Ring& ring, const std::atomic<bool>& stop);
     // The ring that an outside producer fills, when the source is one; run() is then not called.
     virtual std::optional<Ring> take_ring() { return std::nullopt; }
 
@@ -67,7 +70,7 @@ class Source {
 
 // Opens what a source's URI names, or, where it is only a path, the recording there, known by its
 // content. Throws UsageError: unknown scheme, missing file, what is missing in `options`, unknown
-// keys.
+// keys, `options` that contradict the source or its keys.
 std::unique_ptr<Source> open_source(const std::string& text, const StreamOptions& options);
 
 }  // namespace echelle

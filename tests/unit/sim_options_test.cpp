@@ -159,7 +159,10 @@ TEST(SimSource, FeedsTheRingAndWaitsForRoom) {
         Ring ring = Ring::anonymous(source->stream(), 4);
         RingWriter writer(ring);
         const std::atomic<bool> stop = false;
-        std::thread thread([&] { source->run(writer, source->default_policy(), stop); });
+        std::thread thread([&] {
+            source->prepare(ring, stop);
+            source->run(writer, source->default_policy(), stop);
+        });
         for (uint64_t p = 0; p < 9; ++p) {
             EXPECT_TRUE(ring.wait_for_frame(p, 10'000'000'000));
             EXPECT_EQ(ring.slot(p).frame_index, p);
