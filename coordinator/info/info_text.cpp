@@ -64,6 +64,29 @@ void add_recording(std::string& text, const Json& info) {
     }
 }
 
+void add_packets(std::string& text, const Json& info) {
+    add_row(text, "begins", info["start"].is_null() ? "not said" : plain(info["start"]));
+    add_row(
+        text, "datagrams",
+        plain(info["datagrams"]) + " of UDP, in " + seconds_text(info["duration_s"].get<double>()));
+    for (const Json& flow : info["flows"]) {
+        std::string ids;
+        for (const Json& id : flow["stream_ids"]) {
+            ids += (ids.empty() ? ", stream " : " ") + plain(id);
+        }
+        const bool is_known = flow["vita49"] != 0 || flow["spead"] != 0;
+        add_row(text, "to",
+                plain(flow["to"]) + ": " + plain(flow["datagrams"]) + " of " +
+                    plain(flow["bytes_least"]) + " to " + plain(flow["bytes_most"]) + " bytes" +
+                    (flow["vita49"] != 0 ? ", " + plain(flow["vita49"]) + " VITA 49" : "") +
+                    (flow["spead"] != 0 ? ", " + plain(flow["spead"]) + " SPEAD" : "") + ids +
+                    (is_known ? "" : ", no framing that tells itself (framing=raw)"));
+    }
+    for (const auto& [cause, count] : info["left_out"].items()) {
+        add_row(text, "left out", plain(count) + " " + cause);
+    }
+}
+
 void add_spectra(std::string& text, const Json& info) {
     add_row(text, "spectra",
             plain(info["spectra"]) + " of " + counted(info["channels"], "channel") + " (" +
@@ -92,6 +115,8 @@ std::string info_text(const Json& info) {
     std::string text = plain(info["what"]) + "\n";
     if (info["kind"] == "spectra") {
         add_spectra(text, info);
+    } else if (info["kind"] == "packets") {
+        add_packets(text, info);
     } else {
         add_recording(text, info);
     }

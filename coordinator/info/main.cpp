@@ -1,5 +1,6 @@
-// echelle-info: says what a recording of samples or of spectra is, and what is wrong with it. Exit
-// codes: 0 it can be read; 2 it cannot, or wrong usage.
+// echelle-info: says what a recording of samples, packets or spectra is, and what is wrong with it.
+// Exit codes: 0 it can be read; 1 the answer cannot be written; 2 it cannot be read, or wrong
+// usage.
 //
 // It stands in the coordinator's room since it opens files as the coordinator's sources do.
 #include <cstdio>
@@ -10,7 +11,9 @@
 #include <nlohmann/json.hpp>
 
 #include "common/error.hpp"
+#include "common/standard_output.hpp"
 #include "coordinator/info/info_text.hpp"
+#include "coordinator/info/packet_capture_info.hpp"
 #include "coordinator/info/recording_info.hpp"
 #include "coordinator/info/spectra_info.hpp"
 
@@ -25,7 +28,18 @@ std::string one_line(std::string text) {
     return text;
 }
 
-int tell(int argc, char** argv) {
+Json info_of(const std::string& file) {
+    if (echelle::is_spectra_file(file)) {
+        return echelle::spectra_info(file);
+    }
+    if (const auto path = echelle::packet_capture_path(file)) {
+        return echelle::packet_capture_info(*path);
+    }
+    return echelle::recording_info(file);
+}
+
+// What is asked for.
+std::string answer(int argc, char** argv) {
     std::string file;
     bool as_json = false;
     CLI::App app("Says what a recording of samples or of spectra is.", "echelle-info");
@@ -36,31 +50,30 @@ int tell(int argc, char** argv) {
     try {
         app.parse(argc, argv);
     } catch (const CLI::CallForHelp&) {
-        std::fputs(app.help().c_str(), stdout);
-        return 0;
+        return app.help();
     } catch (const CLI::CallForVersion&) {
-        std::printf("echelle-info %s\n", ECHELLE_VERSION);
-        return 0;
+        return "echelle-info " ECHELLE_VERSION "\n";
     } catch (const CLI::Error& error) {
         throw echelle::UsageError(one_line(error.what()) + " (see --help)");
     }
-    const Json info = echelle::is_spectra_file(file) ? echelle::spectra_info(file)
-                                                     : echelle::recording_info(file);
-    const std::string text = as_json
-                                 ? info.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"
-                                 : echelle::info_text(info);
-    std::fputs(text.c_str(), stdout);
-    return 0;
+    const Json info = info_of(file);
+    return as_json ? info.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"
+                   : echelle::info_text(info);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+    using echelle::ExitCode;
+    // Also of what goes wrong while a file is read: here it means that it cannot be.
+    ExitCode code = ExitCode::wrong_usage;
     try {
-        return tell(argc, argv);
+        const std::string text = answer(argc, argv);
+        code = ExitCode::failed_while_running;
+        echelle::write_standard_output(text);
+        code = ExitCode::done;
     } catch (const std::exception& error) {
-        // Also what goes wrong while a file is read: here it means that it cannot be.
         std::fprintf(stderr, "echelle-info: %s\n", error.what());
-        return static_cast<int>(echelle::ExitCode::wrong_usage);
     }
+    return static_cast<int>(code);
 }

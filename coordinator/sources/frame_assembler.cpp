@@ -10,6 +10,10 @@ namespace {
 
 constexpr int64_t wait_slice_ns = 100'000'000;
 
+uint64_t saturated_sum(uint64_t a, uint64_t b) {
+    return b < UINT64_MAX - a ? a + b : UINT64_MAX;
+}
+
 }  // namespace
 
 void copy_values(std::span<const std::byte> from, std::span<int16_t> to, bool swap) {
@@ -43,9 +47,30 @@ FrameAssembler::FrameAssembler(RingWriter& writer, OverrunPolicy policy,
     values_per_sample_ = size_t{geometry.channels} * geometry.values_per_sample();
 }
 
+void FrameAssembler::select(uint64_t from, uint64_t count) {
+    from_ = from;
+    to_ = saturated_sum(from, count);
+}
+
 void FrameAssembler::begin(uint64_t first_sample) {
     start_ = first_sample;
     position_ = first_sample;
+    from_ = saturated_sum(first_sample, from_);
+    to_ = saturated_sum(first_sample, to_);
+}
+
+// Passes over what lies before the selected ones; leaves out what lies behind.
+std::span<const std::byte> FrameAssembler::selected(std::span<const std::byte> samples) {
+    const size_t sample_bytes = values_per_sample_ * sizeof(int16_t);
+    if (position_ < from_) {
+        const uint64_t before =
+            std::min<uint64_t>(samples.size() / sample_bytes, from_ - position_);
+        samples = samples.subspan(before * sample_bytes);
+        position_ += before;
+        start_ = position_;
+    }
+    const uint64_t left = to_ - std::min(to_, position_);
+    return left < samples.size() / sample_bytes ? samples.first(left * sample_bytes) : samples;
 }
 
 bool FrameAssembler::open_frame() {
@@ -64,6 +89,7 @@ bool FrameAssembler::open_frame() {
 
 void FrameAssembler::append(std::span<const std::byte> samples) {
     const size_t sample_bytes = values_per_sample_ * sizeof(int16_t);
+    samples = selected(samples);
     while (!samples.empty()) {
         if (!open_frame()) {
             return;
@@ -83,6 +109,11 @@ void FrameAssembler::append(std::span<const std::byte> samples) {
 }
 
 void FrameAssembler::skip(uint64_t samples) {
+    if (position_ < from_) {
+        position_ += samples;
+        start_ = position_;
+        return;
+    }
     finish();
     position_ += samples;
     gap_ = true;
@@ -101,6 +132,9 @@ void FrameAssembler::publish() {
     stamp.first_sample = position_ - filled_;
     stamp.valid_samples = filled_;
     stamp.flags = gap_ ? frame_gap_before : 0U;
+    if (wait_until_due_) {
+        wait_until_due_(position_);
+    }
     writer_.commit(stamp);
     frames_.written += 1;
     frames_.cut_short += filled_ < samples_per_frame_ ? 1 : 0;

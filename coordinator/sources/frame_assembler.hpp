@@ -13,7 +13,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <utility>
 
 #include "common/ring.hpp"
 #include "coordinator/sources/source.hpp"
@@ -36,6 +38,12 @@ class FrameAssembler {
     FrameAssembler(RingWriter& writer, OverrunPolicy policy, const std::atomic<bool>& stop,
                    bool swap);
 
+    // Before begin(): of the samples that come, only these become frames, counted from the first.
+    void select(uint64_t from, uint64_t count);
+    // Before begin(): called before a frame is published, with the index behind its last sample.
+    void set_pace(std::function<void(uint64_t end_sample)> wait) {
+        wait_until_due_ = std::move(wait);
+    }
     // The index of the first sample that will come. Once, before anything else.
     void begin(uint64_t first_sample);
     // Whole samples of all channels. What cannot be placed since the run was stopped is left out.
@@ -46,9 +54,13 @@ class FrameAssembler {
     void finish();
 
     uint64_t position() const { return position_; }  // index of the next sample
+    uint64_t start() const { return start_; }        // of the first one in a frame
+    // Whether all that was selected has come.
+    bool is_complete() const { return position_ >= to_; }
     const AssembledFrames& frames() const { return frames_; }
 
   private:
+    std::span<const std::byte> selected(std::span<const std::byte> samples);
     bool open_frame();
     void publish();
 
@@ -60,6 +72,10 @@ class FrameAssembler {
     size_t values_per_sample_;  // of all channels
     std::span<int16_t> frame_;  // empty: none is being filled
     uint32_t filled_ = 0;       // samples
+    // Selected; counted from the first sample until begin(), indices of the stream from then on.
+    uint64_t from_ = 0;
+    uint64_t to_ = UINT64_MAX;
+    std::function<void(uint64_t)> wait_until_due_;
     uint64_t start_ = 0;
     uint64_t position_ = 0;
     uint64_t next_index_ = 0;

@@ -147,6 +147,18 @@ std::string_view name_of(FramingKind kind) {
     return "unknown";
 }
 
+std::optional<FramingKind> framing_seen_in(std::span<const std::byte> datagram) {
+    SpeadPacket spead;
+    if (parse_spead(datagram, spead) == DatagramFault::none) {
+        return FramingKind::spead;
+    }
+    Vita49Packet vita49;
+    if (parse_vita49(datagram, vita49) == DatagramFault::none) {
+        return FramingKind::vita49;
+    }
+    return std::nullopt;
+}
+
 bool PacketKeys::swaps_bytes() const {
     return big_endian != (std::endian::native == std::endian::big);
 }

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "coordinator/sources/datagram.hpp"
@@ -13,6 +14,8 @@ namespace echelle {
 
 enum class FramingKind { vita49, spead, raw };
 std::string_view name_of(FramingKind kind);
+// That of a datagram of samples which shows it: VITA 49 or SPEAD.
+std::optional<FramingKind> framing_seen_in(std::span<const std::byte> datagram);
 
 struct PacketKeys {
     FramingKind framing = FramingKind::vita49;
@@ -30,8 +33,8 @@ struct PacketKeys {
 };
 
 // Takes framing=, channels=, rate=, format=, samples=, endian=, reorder= and what the framing has
-// of its own; keys win over `options`. `guess` stands for a framing that the URI does not name;
-// without one it has to. Throws UsageError.
+// of its own; where a key is missing, `options` count. `guess` stands for a framing that the URI
+// does not name; without one it has to. Throws UsageError, also when `options` contradict a key.
 PacketKeys take_packet_keys(SourceUri& uri, const StreamOptions& options,
                             std::optional<FramingKind> guess);
 

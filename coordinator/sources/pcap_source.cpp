@@ -1,6 +1,5 @@
 #include "coordinator/sources/pcap_source.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 #include <map>
@@ -8,18 +7,16 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "common/error.hpp"
-#include "coordinator/sources/captured_udp.hpp"
+#include "coordinator/sources/captured_datagrams.hpp"
 #include "coordinator/sources/packet_facts.hpp"
 #include "coordinator/sources/packet_keys.hpp"
 #include "coordinator/sources/packet_stream.hpp"
-#include "coordinator/sources/pcap_file.hpp"
-#include "coordinator/sources/spead.hpp"
-#include "coordinator/sources/vita49.hpp"
+#include "coordinator/sources/replay_keys.hpp"
+#include "coordinator/sources/replay_pace.hpp"
 
 namespace echelle {
 namespace {
@@ -27,59 +24,9 @@ namespace {
 constexpr size_t datagrams_looked_at = 1000;
 constexpr size_t publish_every = 256;
 
-// Where datagrams go: one capture may hold several streams.
-struct Flow {
-    std::vector<std::byte> address;
-    uint16_t port = 0;
-
-    bool is_of(const CapturedUdp& udp) const {
-        return udp.port == port && std::ranges::equal(udp.destination, address);
-    }
-    static Flow of(const CapturedUdp& udp) {
-        return {{udp.destination.begin(), udp.destination.end()}, udp.port};
-    }
-};
-
-// The UDP datagrams of a capture, one after the other, and a count of everything else.
-class Datagrams {
-  public:
-    explicit Datagrams(const std::string& path) : file_(path) {}
-
-    bool next(CapturedUdp& udp, int64_t& unix_ns) {
-        PcapFile::Packet packet;
-        while (file_.next(packet)) {
-            const CaptureFault fault = find_udp(file_.link(), packet.captured, packet.length, udp);
-            if (fault == CaptureFault::none) {
-                unix_ns = packet.unix_ns;
-                return true;
-            }
-            ++faults_[static_cast<size_t>(fault)];
-        }
-        return false;
-    }
-    const std::array<uint64_t, capture_faults>& faults() const { return faults_; }
-    const std::string& problem() const { return file_.problem(); }
-
-  private:
-    PcapFile file_;
-    std::array<uint64_t, capture_faults> faults_{};
-};
-
-std::optional<FramingKind> framing_of(std::span<const std::byte> payload) {
-    SpeadPacket spead;
-    if (parse_spead(payload, spead) == DatagramFault::none) {
-        return FramingKind::spead;
-    }
-    Vita49Packet vita49;
-    if (parse_vita49(payload, vita49) == DatagramFault::none) {
-        return FramingKind::vita49;
-    }
-    return std::nullopt;
-}
-
 // The first datagram that is one of samples in a framing that says so itself.
 std::optional<FramingKind> guess_framing(const std::string& path, std::optional<uint16_t> port) {
-    Datagrams datagrams(path);
+    CapturedDatagrams datagrams(path);
     CapturedUdp udp;
     int64_t unix_ns = 0;
     for (size_t looked = 0; looked < datagrams_looked_at && datagrams.next(udp, unix_ns);) {
@@ -87,7 +34,7 @@ std::optional<FramingKind> guess_framing(const std::string& path, std::optional<
             continue;
         }
         ++looked;
-        if (const auto kind = framing_of(udp.payload)) {
+        if (const auto kind = framing_seen_in(udp.payload)) {
             return kind;
         }
     }
@@ -110,7 +57,7 @@ std::string counted(const std::map<std::string, uint64_t>& counts) {
 
 [[noreturn]] void refuse_without_samples(const std::string& path, const PacketKeys& keys,
                                          std::map<std::string, uint64_t> counts,
-                                         const Datagrams& datagrams) {
+                                         const CapturedDatagrams& datagrams) {
     for (size_t i = 0; i < capture_faults; ++i) {
         if (datagrams.faults()[i] > 0) {
             counts[std::string(name_of(static_cast<CaptureFault>(i)))] += datagrams.faults()[i];
@@ -125,7 +72,7 @@ std::string counted(const std::map<std::string, uint64_t>& counts) {
 
 Beginning find_beginning(const std::string& path, const PacketKeys& keys,
                          std::optional<uint16_t> port) {
-    Datagrams datagrams(path);
+    CapturedDatagrams datagrams(path);
     const std::unique_ptr<Framing> framing = keys.make_framing();
     std::optional<Beginning> found;
     std::map<std::string, uint64_t> others;
@@ -159,23 +106,31 @@ Beginning find_beginning(const std::string& path, const PacketKeys& keys,
 
 class PcapSource final : public Source {
   public:
-    PcapSource(std::string path, const PacketKeys& keys, Flow flow)
+    PcapSource(std::string path, const PacketKeys& keys, ReplayKeys replay, Flow flow)
         : path_(std::move(path)),
           keys_(keys),
+          replay_(std::move(replay)),
           flow_(std::move(flow)),
           packets_(keys.stream, keys.make_framing(), keys.reorder, 1) {}
 
     Stream stream() const override { return keys_.stream; }
-    OverrunPolicy default_policy() const override { return OverrunPolicy::block; }
+    OverrunPolicy default_policy() const override {
+        // As of any recording: played at a pace it stands for a live source.
+        return replay_.speed ? OverrunPolicy::drop : OverrunPolicy::block;
+    }
     std::string describe() const override {
+        const std::string replay = replay_.text();
         return "packet capture '" + path_ + "': " + keys_.text() + ", port " +
-               std::to_string(flow_.port);
+               std::to_string(flow_.port) + (replay.empty() ? "" : "; played " + replay);
     }
     const char* facts_name() const override { return "source"; }
 
     nlohmann::json facts() const override {
         nlohmann::json json = json_of(packets_.snapshot());
         json["framing"] = name_of(keys_.framing);
+        json["replay"]["speed"] =
+            replay_.speed ? nlohmann::json(replay_.speed->value()) : nlohmann::json("asap");
+        json["replay"]["late_frames"] = late_frames_.load(std::memory_order_relaxed);
         const std::lock_guard lock(mutex_);
         json["capture"] = nlohmann::json::object();
         for (size_t i = 0; i < capture_faults; ++i) {
@@ -194,23 +149,43 @@ class PcapSource final : public Source {
 
     void run(RingWriter& writer, OverrunPolicy policy, const std::atomic<bool>& stop) override {
         FrameAssembler frames(writer, policy, stop, keys_.swaps_bytes());
+        const Rational rate = keys_.stream.rate;
+        frames.select(replay_.start ? replay_.start->samples_at(rate) : 0,
+                      replay_.count ? replay_.count->samples_at(rate) : UINT64_MAX);
+        std::optional<ReplayPace> pace;
+        if (replay_.speed) {
+            frames.set_pace([&](uint64_t end_sample) {
+                if (!pace) {
+                    pace.emplace(keys_.stream, *replay_.speed, frames.start(), late_frames_);
+                }
+                pace->wait_until_due(end_sample, stop);
+            });
+        }
         packets_.begin(frames);
         try {
-            Datagrams datagrams(path_);
-            play(datagrams, stop);
+            CapturedDatagrams datagrams(path_);
+            play(datagrams, frames, stop);
         } catch (const UsageError& error) {
             throw RunError(error.what());  // it could be read when it was opened
         }
         packets_.finish();
+        if ((replay_.start || replay_.count) && frames.frames().written == 0 &&
+            !stop.load(std::memory_order_relaxed)) {
+            throw RunError("no sample of '" + path_ + "' was selected (played " + replay_.text() +
+                           "): give a smaller start, or a larger count");
+        }
     }
 
   private:
-    void play(Datagrams& datagrams, const std::atomic<bool>& stop) {
+    void play(CapturedDatagrams& datagrams, const FrameAssembler& frames,
+              const std::atomic<bool>& stop) {
         CapturedUdp udp;
         int64_t unix_ns = 0;
         uint64_t others = 0;
-        for (size_t count = 1;
-             !stop.load(std::memory_order_relaxed) && datagrams.next(udp, unix_ns); ++count) {
+        const auto goes_on = [&] {
+            return !stop.load(std::memory_order_relaxed) && !frames.is_complete();
+        };
+        for (size_t count = 1; goes_on() && datagrams.next(udp, unix_ns); ++count) {
             if (!flow_.is_of(udp)) {
                 ++others;
                 continue;
@@ -226,7 +201,7 @@ class PcapSource final : public Source {
         note(datagrams, others);
     }
 
-    void note(const Datagrams& datagrams, uint64_t others) {
+    void note(const CapturedDatagrams& datagrams, uint64_t others) {
         const std::lock_guard lock(mutex_);
         faults_ = datagrams.faults();
         other_flows_ = others;
@@ -235,8 +210,10 @@ class PcapSource final : public Source {
 
     std::string path_;
     PacketKeys keys_;
+    ReplayKeys replay_;
     Flow flow_;
     PacketStream packets_;
+    std::atomic<uint64_t> late_frames_{0};
     mutable std::mutex mutex_;  // guards what follows
     std::array<uint64_t, capture_faults> faults_{};
     uint64_t other_flows_ = 0;
@@ -252,6 +229,17 @@ std::optional<uint16_t> take_port(SourceUri& uri) {
     return port ? std::optional(static_cast<uint16_t>(*port)) : std::nullopt;
 }
 
+// What is played is known only when it has been read: a second pass would need the first one's end.
+ReplayKeys take_replay(SourceUri& uri) {
+    ReplayKeys replay = take_replay_keys(uri);
+    if (replay.passes != 1U) {
+        throw UsageError("source '" + uri.text() +
+                         "' has loop=: a packet capture is played once; keep its samples with "
+                         "--capture DIR and loop those");
+    }
+    return replay;
+}
+
 }  // namespace
 
 std::unique_ptr<Source> open_pcap_source(SourceUri uri, const StreamOptions& options) {
@@ -262,11 +250,12 @@ std::unique_ptr<Source> open_pcap_source(SourceUri uri, const StreamOptions& opt
             "' names no file: write it like pcap:capture.pcap?framing=vita49&rate=1e6");
     }
     const std::optional<uint16_t> port = take_port(uri);
+    ReplayKeys replay = take_replay(uri);
     PacketKeys keys = take_packet_keys(uri, options, guess_framing(path, port));
     uri.refuse_unknown_keys();
     Beginning beginning = find_beginning(path, keys, port);
     keys.stream.epoch_ns = beginning.epoch_ns;
-    return std::make_unique<PcapSource>(path, keys, std::move(beginning.flow));
+    return std::make_unique<PcapSource>(path, keys, std::move(replay), std::move(beginning.flow));
 }
 
 }  // namespace echelle

@@ -1,7 +1,8 @@
 // pcap:FILE?framing=vita49|spead|raw&rate=&channels=&port=&...
 //
 // Datagrams of samples that were captured with tcpdump or Wireshark, read as udp: receives them.
-// The keys are those of udp:, but for the socket's. docs/udp.md describes them.
+// The keys are those of udp:, but for the socket's, and those of a replay, but for loop=.
+// docs/udp.md describes them.
 #pragma once
 
 #include <memory>

@@ -1,22 +1,17 @@
 // Plays a recording into the ring: all of it or the part that was asked for, once or again and
 // again, as fast as the workers go or at a pace.
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
-#include "common/clock.hpp"
-#include "common/punctual_sleep.hpp"
 #include "coordinator/sources/recording.hpp"
+#include "coordinator/sources/replay_pace.hpp"
 #include "coordinator/sources/replay_plan.hpp"
 
 namespace echelle {
 namespace {
-
-// Not pedantic ISO C++: nanoseconds of a long recording times a ratio.
-__extension__ using int128 = __int128;
 
 constexpr int64_t wait_slice_ns = 100'000'000;
 
@@ -29,27 +24,6 @@ bool room_for_frame(RingWriter& writer, OverrunPolicy policy, const std::atomic<
     }
     return false;
 }
-
-// When a sample of the stream has been taken, at a multiple of the recording's own speed. Counted
-// from the first one without drift.
-class ReplayClock {
-  public:
-    ReplayClock(Rational rate, Rational speed, uint64_t first_sample)
-        : rate_(rate), speed_(speed), first_sample_(first_sample), start_ns_(monotonic_ns()) {}
-
-    int64_t deadline_ns(uint64_t end_sample) const {
-        const int128 ns = int128{sample_time_ns(end_sample - first_sample_, rate_)} *
-                          int128{speed_.denominator} / int128{speed_.numerator};
-        constexpr int64_t latest = std::numeric_limits<int64_t>::max();
-        return ns < latest - start_ns_ ? start_ns_ + static_cast<int64_t>(ns) : latest;
-    }
-
-  private:
-    Rational rate_;
-    Rational speed_;
-    uint64_t first_sample_;
-    int64_t start_ns_;
-};
 
 class RecordingSource : public Source {
   public:
@@ -74,8 +48,6 @@ class RecordingSource : public Source {
 
   private:
     uint32_t fill(ReplayPosition& position, std::span<int16_t> frame);
-    bool wait_until_due(const ReplayClock& clock, uint64_t end_sample,
-                        const std::atomic<bool>& stop);
 
     Recording recording_;
     ReplayKeys keys_;
@@ -100,11 +72,9 @@ nlohmann::json RecordingSource::facts() const {
 
 void RecordingSource::run(RingWriter& writer, OverrunPolicy policy, const std::atomic<bool>& stop) {
     ReplayPosition position(plan_);
-    std::optional<PunctualThread> punctual;
-    std::optional<ReplayClock> clock;
+    std::optional<ReplayPace> pace;
     if (keys_.speed) {
-        punctual.emplace();
-        clock.emplace(recording_.stream.rate, *keys_.speed, position.index());
+        pace.emplace(recording_.stream, *keys_.speed, position.index(), late_frames_);
     }
     FrameStamp stamp;
     while (!position.at_end() && room_for_frame(writer, policy, stop)) {
@@ -112,7 +82,7 @@ void RecordingSource::run(RingWriter& writer, OverrunPolicy policy, const std::a
         stamp.first_sample = recording_.first_index + position.index();
         const uint64_t begin = position.index();
         stamp.valid_samples = fill(position, writer.begin());
-        if (clock && !wait_until_due(*clock, begin + stamp.valid_samples, stop)) {
+        if (pace && !pace->wait_until_due(begin + stamp.valid_samples, stop)) {
             return;
         }
         writer.commit(stamp);
@@ -134,19 +104,6 @@ uint32_t RecordingSource::fill(ReplayPosition& position, std::span<int16_t> fram
         position.advance(count);
     } while (filled < samples && !position.at_end() && !position.at_gap());
     return filled;
-}
-
-bool RecordingSource::wait_until_due(const ReplayClock& clock, uint64_t end_sample,
-                                     const std::atomic<bool>& stop) {
-    const int64_t deadline_ns = clock.deadline_ns(end_sample);
-    if (!sleep_until(deadline_ns, stop)) {
-        return false;
-    }
-    const auto behind_ns = static_cast<double>(monotonic_ns() - deadline_ns);
-    if (behind_ns > recording_.stream.frame_period_ns() / keys_.speed->value()) {
-        late_frames_.fetch_add(1, std::memory_order_relaxed);
-    }
-    return true;
 }
 
 }  // namespace
