@@ -104,6 +104,14 @@ def test_workers_that_never_start_end_the_run_in_words(place):
     place.nothing_is_left(10)
 
 
+def test_a_worker_that_is_stopped_while_it_starts_is_replaced(place, undisturbed):
+    record, report, errors = run_with(place, "worker.starting=stop@1")
+    check_books(report)
+    assert "has not started for" in errors
+    assert sorted(recovery["worker"] for recovery in report["recoveries"]) == [0, 1]
+    assert masked(record) == undisturbed
+
+
 def packets(data):
     position = 0
     while position < len(data):

@@ -79,6 +79,40 @@ def write_pcap(path, datagrams, port=4991, second=UNIX_2020):
     return path
 
 
+def pcapng_block(kind, body):
+    """draft-ietf-opsawg-pcapng section 3: type, length, body padded to 4 bytes, length again."""
+    body += bytes(-len(body) % 4)
+    length = struct.pack("<I", 12 + len(body))
+    return struct.pack("<I", kind) + length + body + length
+
+
+def write_pcapng(path, datagrams, port=4991, second=UNIX_2020):
+    """Datagrams by IPv6 in a VLAN, on an interface that counts nanoseconds; besides, TCP and DNS."""
+
+    def packet(protocol, payload):
+        ip = struct.pack(">IHBB", 6 << 28, len(payload), protocol, 64) + bytes(15) + b"\1"
+        ip += bytes.fromhex("ff05") + bytes(12) + b"\x49\x91"
+        return bytes(12) + bytes.fromhex("8100 0064 86dd") + ip + payload
+
+    def enhanced(number, content):
+        time_ns = second * 10**9 + number * 1_000_000 + 7
+        head = struct.pack("<IIIII", 0, time_ns >> 32, time_ns & 0xFFFFFFFF, len(content),
+                           len(content))
+        return pcapng_block(6, head + content)
+
+    resolution = struct.pack("<HHB3x", 9, 1, 9) + bytes(4)  # if_tsresol: 10^-9 s; end of options
+    content = pcapng_block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))
+    content += pcapng_block(1, struct.pack("<HHI", 1, 0, 262144) + resolution)
+    content += enhanced(0, packet(6, bytes(20)))
+    content += enhanced(0, packet(17, struct.pack(">HHHH", 53, 53, 12, 0) + b"name"))
+    content += pcapng_block(5, struct.pack("<III", 0, 0, 0))  # interface statistics: passed over
+    for number, datagram in enumerate(datagrams):
+        udp = struct.pack(">HHHH", 1000, port, 8 + len(datagram), 0) + datagram
+        content += enhanced(number, packet(17, udp))
+    Path(path).write_bytes(content)
+    return path
+
+
 def free_port():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.bind(("127.0.0.1", 0))
@@ -87,7 +121,8 @@ def free_port():
 
 def is_bound(port, pid="self"):
     """Whether a socket of the network namespace of that process receives at the port."""
-    lines = Path(f"/proc/{pid}/net/udp").read_text().splitlines()[1:]
+    lines = [line for kind in ("udp", "udp6")
+             for line in Path(f"/proc/{pid}/net/{kind}").read_text().splitlines()[1:]]
     return any(int(line.split()[1].split(":")[1], 16) == port for line in lines)
 
 

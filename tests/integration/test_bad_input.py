@@ -3,9 +3,11 @@
 import os
 import resource
 
+import numpy as np
 import pytest
+import scipy.io.wavfile
 from bad_sources import dead_pid, garbage, ring_header, write_ring, write_sigmf
-from cluster import COORDINATOR, SIMULATOR
+from cluster import BINARIES, CONTROL, COORDINATOR, SIMULATOR
 
 QUICKLY_S = 10
 
@@ -42,6 +44,12 @@ TYPED = [
     (["--source", "sim:?signal=tone("], ["signal", "character 6", "write a number"]),
     (["--source", "sim:?pace=slow"], ["pace=slow", "give realtime or asap"]),
     (["--source", "sim:/a/path"], ["/a/path", "sim:?key=value"]),
+    (["--source", "sim:?channels=4", "--channels", "8"], ["--channels 8", "says 4", "leave"]),
+    (["--source", "sim:?samples=64", "--samples", "128"], ["--samples 128", "says 64", "leave"]),
+    (["--source", "sim:?rate=1e6", "--rate", "2e6"], ["--rate 2000000", "says 1000000", "leave"]),
+    (["--source", "sim:?format=i16", "--format", "ci16"], ["--format ci16", "says i16", "leave"]),
+    (["--source", "udp:127.0.0.1:45993?framing=vita49&rate=1&channels=2", "--channels", "3"],
+     ["--channels 3", "says 2", "leave"]),
     (["--source", "sim:?frames=3&duration=1"], ["frames", "duration", "give one"]),
     (["--source", "raw:?channels=1&rate=1"], ["names no file", "raw:capture.bin"]),
     (["--source", "raw:missing.bin?channels=1&rate=1"], ["missing.bin", "No such file"]),
@@ -245,6 +253,31 @@ def test_outputs_that_cannot_be_written(place, option):
     missing = place.output / "no-such-folder/x"
     refuse(place, [*source, option, missing], [str(missing), "No such file"])
     refuse(place, [*source, option, place.output], [str(place.output), "directory"])
+
+
+def to_full_disk(place, program, *arguments):
+    """Runs it with /dev/full as standard output."""
+    return place.start("/bin/sh", "-c", 'exec "$0" "$@" > /dev/full', program, *arguments).finish()
+
+
+def test_standard_output_on_a_full_disk_is_exit_code_1(place):
+    wav = place.output / "a.wav"
+    scipy.io.wavfile.write(wav, 48000, np.arange(2000, dtype=np.int16))
+    run = place.coordinator("--source", "sim:?channels=1&rate=1e5", "--workers", 1)
+    place.running_status()
+    asked = [
+        (CONTROL, "--json", "status"), (CONTROL, "status"), (CONTROL, "--help"),
+        (BINARIES / "echelle-info", wav), (BINARIES / "echelle-info", "--json", wav),
+        (BINARIES / "echelle-info", "--version"), (COORDINATOR, "--help"),
+        (COORDINATOR, "--source", wav, "--name", "second", "--fft-effort", "estimate"),
+    ]
+    for program, *arguments in asked:
+        finished = to_full_disk(place, program, *arguments)
+        assert finished.code == 1, (program, arguments)
+        last = finished.error_lines[-1]
+        assert last.startswith(program.name + ": ") and "No space left on device" in last
+    assert place.control("stop").code == 0
+    assert run.finish().code == 0
 
 
 def test_a_limit_on_open_files(place):

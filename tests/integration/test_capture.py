@@ -4,10 +4,12 @@ import hashlib
 import json
 import os
 import signal
+import subprocess
+import time
 
 import numpy as np
 import pytest
-from cluster import check_books, wait_until
+from cluster import BINARIES, check_books, read_report, wait_until
 from packet_bytes import without_worker
 
 from echelle import read_recording
@@ -175,6 +177,58 @@ def test_a_run_without_a_directory_refuses_to_capture(place):
     assert "no-capture" in answer.err and "--capture DIR" in answer.err
     place.control("stop")
     assert run.finish().code == 0
+
+
+FUSE = os.path.exists("/dev/fuse") and os.geteuid() == 0 and (BINARIES / "stalling_disk").exists()
+
+
+@pytest.fixture
+def disk(place):
+    """A disk that can be stopped, and its folder."""
+    folder, backing = place.path / "disk", place.path / "backing"
+    folder.mkdir()
+    backing.mkdir()
+    running = place.start(BINARIES / "stalling_disk", folder, backing)
+    assert wait_until(lambda: os.path.ismount(folder))
+    running.folder = folder
+    yield running
+    running.process.kill()
+    running.finish()
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+@pytest.mark.skipif(not FUSE, reason="needs /dev/fuse, root and libfuse3")
+@pytest.mark.parametrize("end", ["stopped", "stopped at once"])
+def test_a_disk_that_hangs_costs_the_capture_and_nothing_else(place, disk, end):
+    """Spectra go on, what is missing in the capture is counted, and the run ends in time."""
+    report, folder = place.output / "report", disk.folder / "captures"
+    run = place.coordinator(
+        *["--source", live(rate="1e6"), "--workers", 1, "--nperseg", 256, "--ring-frames", 256],
+        *["--capture", folder, "--report", report],
+    )
+    assert wait_until(lambda: (place.status() or {}).get("capture", {}).get("bytes", 0) > 100_000)
+    disk.send(signal.SIGSTOP)
+    begun = place.status()
+    lost = lambda status: status["capture"]["frames"]["lost"].get("overwritten", 0)  # noqa: E731
+    assert wait_until(lambda: lost(place.status()) > 500)
+    status = place.status()
+    assert status["frames"]["done"] > begun["frames"]["done"] + 300
+    assert status["capture"]["bytes"] <= begun["capture"]["bytes"] + 2 * 256 * 8
+    told = time.monotonic()
+    run.send(signal.SIGTERM)
+    if end == "stopped at once":
+        time.sleep(0.3)
+        run.send(signal.SIGTERM)
+    assert wait_until(report.exists, 20, 0.02)
+    assert time.monotonic() - told < (2.5 if end == "stopped at once" else 8)
+    disk.process.kill()  # the kernel may hold the ended process until the disk answers
+    finished = run.finish(20)
+    assert finished.code == (1 if end == "stopped at once" else 0)
+    assert "left behind" in finished.err and str(folder) in finished.err
+    frames = read_report(report)["capture"]["frames"]
+    check_books(read_report(report))
+    assert frames["in"] == frames["written"] + sum(frames["lost"].values())
+    assert frames["lost"]["overwritten"] > 500 and frames["lost"]["stopped"] > 0
 
 
 @pytest.mark.parametrize(

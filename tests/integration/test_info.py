@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from cluster import BINARIES
 from packet_bytes import records
+from packets import spead, vita49, write_pcap, write_pcapng
 from recordings import DATA, NO_DATA, write_digital_rf
+from signals import make_samples
 
 INFO = BINARIES / "echelle-info"
 
@@ -75,6 +77,28 @@ def test_samples_without_a_header(place):
     assert (info["channels"], info["complex"], info["rate"]) == (2, True, "200/3")
     assert info["samples_per_channel"] == 200 and info["duration_s"] == pytest.approx(3)
     assert "sample-major assumed" in info["remarks"]
+
+
+def test_a_packet_capture(place):
+    """What goes where, in which framing: channels and rate no packet says."""
+    samples = make_samples(2, 1000, False)
+    datagrams = [*vita49(samples, 100, 48000), *spead(samples, 100, 5), bytes(300)]
+    path = write_pcap(place.output / "a.pcap", datagrams)
+    info, text = ask(place, path)
+    assert info["kind"] == "packets" and info["datagrams"] == 10 + 11 + 1
+    (flow,) = info["flows"]
+    assert (flow["to"], flow["vita49"], flow["spead"]) == ("10.0.0.2:4991", 10, 10)
+    assert (flow["bytes_least"], flow["bytes_most"]) == (16, 456)
+    assert flow["stream_ids"] == ["0xABCD"] and info["left_out"] == {}
+    assert info["start"] == "2020-01-01T00:00:00.000000000Z" and info["duration_s"] == 0.021
+    assert "10.0.0.2:4991: 22 of 16 to 456 bytes, 10 VITA 49, 10 SPEAD, stream 0xABCD" in text
+    info, text = ask(place, f"pcap:{write_pcapng(place.output / 'b', datagrams[-1:])}")
+    assert [flow["to"] for flow in info["flows"]] == ["[ff05::4991]:53", "[ff05::4991]:4991"]
+    assert info["left_out"] == {"not_udp": 1} and "framing=raw" in text
+    path.write_bytes(path.read_bytes()[:-5])
+    info, text = ask(place, path)
+    assert info["datagrams"] == 21 and "truncated" in info["remarks"][0]
+    assert "keys" in ask(place, f"pcap:{path}?rate=1", code=2)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,9 @@ from recordings import (
     welch_of_stretches,
     write_digital_rf,
 )
-from signals import make_samples
+from signals import Errors, make_samples
+
+from echelle import PacketFlag
 
 COUNT = 20_011
 
@@ -195,47 +197,72 @@ def test_digital_rf_of_floats_is_refused_in_words(place):
     assert "signed integers" in finished.err and "int16" in finished.err
 
 
+def check_real(place, report_figure, source, stretches, setting):
+    """A real recording against scipy on `stretches`, decoded here; prints a row for docs/sources.md."""
+    report, packets = spectra_of(place, source, "--nperseg", setting.nperseg)
+    is_complex = np.iscomplexobj(stretches[0])
+    axis, expected, count = welch_of_stretches(stretches, setting, is_complex)
+    own = Errors()
+    for channel, (packet, spectrum) in enumerate(zip(packets, expected, strict=True)):
+        own.check(packet.values(), spectrum, expected.max(), count)
+        own.note(np.abs(packet.values() - spectrum), spectrum, expected.max())
+        assert packet.channel_id == channel and packet.segments_averaged == count
+        assert np.allclose(packet.frequencies(), axis, rtol=1e-12, atol=1e-9 * setting.rate)
+    samples = sum(stretch.shape[1] for stretch in stretches)
+    assert report["recording"]["samples_per_channel"] == samples
+    gaps = report["recording"]["gaps"]
+    assert gaps["count"] == len(stretches) - 1
+    kind = "complex" if is_complex else "real"
+    line = f"{source.name}: {len(expected)} {kind}, {samples} samples, {gaps['count']} gaps, "
+    report_figure(line + own.line(f"{count} segments"))
+    return gaps, packets
+
+
 @pytest.mark.skipif(not DATA.exists(), reason=NO_DATA)
-def test_the_dada_sample(place):
+def test_the_dada_sample(place, report_figure):
     path = DATA / "sample.dada"
     values = np.frombuffer(path.read_bytes(), np.int8, offset=4096).astype(float)
     signal = (values[0::2] + 1j * values[1::2]).reshape(-1, 2).T
-    _, packets = spectra_of(place, path, "--nperseg", 256)
-    check_against_scipy(packets, signal, settings_for(16e6))
+    _, packets = check_real(place, report_figure, path, [signal], settings_for(16e6))
     assert packets[0].timestamp_ns == 1372729160 * 10**9
 
 
 @pytest.mark.skipif(not DATA.exists(), reason=NO_DATA)
-def test_the_puppi_sample(place):
+def test_the_puppi_sample(place, report_figure):
     path = DATA / "sample_puppi.raw"
-    _, packets = spectra_of(place, path, "--nperseg", 256)
-    check_against_scipy(packets, read_puppi(path), settings_for(250))
+    check_real(place, report_figure, path, [read_puppi(path)], settings_for(250))
 
 
 @pytest.mark.skipif(not DATA.exists(), reason=NO_DATA)
-def test_the_digital_rf_sample_with_its_missing_second(place):
+def test_the_digital_rf_sample_with_its_missing_second(place, report_figure):
     folder = DATA / "digital_rf/synthetic/sc16_x1_n200_d3_10s_1000ms_c0"
     stretches = read_digital_rf(folder)
     assert len(stretches) == 4  # the index has three gaps, one of them of more than a second
-    report, packets = spectra_of(place, folder, "--nperseg", 32)
+    signals = [part for _, part in stretches]
+    gaps, packets = check_real(place, report_figure, folder, signals, settings_for(200 / 3, 32))
     missing = [
         after - before - part.shape[1]
         for (before, part), (after, _) in zip(stretches, stretches[1:])
     ]
-    assert [gap["missing"] for gap in report["recording"]["gaps"]["first"]] == missing
-    setting = settings_for(200 / 3, 32)
-    signals = [part for _, part in stretches]
-    _, expected, count = welch_of_stretches(signals, setting, True)
-    errors.check(packets[0].values(), expected[0], expected.max(), 1)
-    assert packets[0].segments_averaged == count
+    assert [gap["missing"] for gap in gaps["first"]] == missing
     assert packets[0].timestamp_ns == 1394368230 * 10**9
+    assert packets[0].flags & PacketFlag.gap_before and packets[0].flags & PacketFlag.incomplete
 
 
 @pytest.mark.skipif(not DATA.exists(), reason=NO_DATA)
-def test_the_digital_rf_example(place):
-    [(_, signal)] = read_digital_rf(DATA / "digital_rf/example/ch0")
-    _, packets = spectra_of(place, f"drf:{DATA}/digital_rf/example?channel=ch0", "--nperseg", 256)
+def test_the_digital_rf_example(place, report_figure):
+    folder = DATA / "digital_rf/example/ch0"
+    [(_, signal)] = read_digital_rf(folder)
+    check_real(place, report_figure, folder, [signal], settings_for(10_000))
+    _, packets = spectra_of(place, f"drf:{folder.parent}?channel=ch0", "--nperseg", 256)
     check_against_scipy(packets, signal, settings_for(10_000))
+
+
+@pytest.mark.skipif(not DATA.exists(), reason=NO_DATA)
+def test_the_sigmf_logo(place, report_figure):
+    path = DATA / "sigmf_logo.sigmf-meta"
+    signal = np.fromfile(path.with_suffix(".sigmf-data"), "<i2").reshape(-1, 2).T.astype(float)
+    check_real(place, report_figure, path, [signal], settings_for(48_000, 1024))
 
 
 def sigmf_metadata(channels, datatype, **more):

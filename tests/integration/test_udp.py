@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 import pytest
-from cluster import SIMULATOR, check_books
+from cluster import SIMULATOR, check_books, wait_until
 from packets import (
     Receiver,
     free_port,
@@ -21,6 +21,7 @@ from packets import (
     spead,
     vita49,
     write_pcap,
+    write_pcapng,
 )
 from recordings import (
     check_against_scipy,
@@ -98,6 +99,97 @@ def test_missing_packets_are_gaps_and_never_averaged(place, framing):
     for packet, spectrum in zip(packets, expected):
         assert packet.segments_averaged == segments
         errors.check(packet.values(), spectrum, expected.max(), segments)
+
+
+def test_a_pcapng_capture_gives_what_scipy_gives(place):
+    """Two interfaces of different clocks and links; IPv6 with a VLAN tag; other traffic between."""
+    samples = make_samples(2, 4900, False)
+    datagrams, keys = datagrams_of("vita49", samples)
+    path = write_pcapng(place.output / "a.pcapng", datagrams)
+    report, packets = spectra_of(place, f"{path}?{keys.partition('&')[2]}", *QUICK)
+    check_books(report)
+    check_against_scipy(packets, as_signal(samples), settings_for(RATE))
+    assert report["source"]["packets"]["delivered"] == 49
+    assert report["source"]["capture"] == {"not_udp": 1, "other_port": 1}
+    assert packets[0].trailer.timestamp_ns == 1577836800 * 10**9
+
+
+@pytest.mark.parametrize("keys, part", [("start=1000&count=2000", (1000, 3000)),
+                                        ("start=0.05s", (2400, 4900)), ("count=777", (0, 777))])
+def test_a_part_of_a_capture(place, keys, part):
+    """To the sample, packets being cut where need be; index and time stay the capture's."""
+    samples = make_samples(2, 4900, False)
+    datagrams, own = datagrams_of("raw", samples)
+    path = write_pcap(place.output / "a.pcap", datagrams)
+    report, packets = spectra_of(place, f"pcap:{path}?{own}&{keys}", *QUICK)
+    check_books(report)
+    check_against_scipy(packets, as_signal(samples[:, slice(*part)]), settings_for(RATE))
+    assert packets[0].trailer.first_sample == part[0]
+    assert not packets[0].flags & (PacketFlag.gap_before | PacketFlag.incomplete)
+
+
+def test_a_capture_in_real_time(place):
+    samples = make_samples(1, 48_000, False)
+    datagrams, keys = datagrams_of("raw", samples)
+    path = write_pcap(place.output / "a.pcap", datagrams)
+    report, packets = spectra_of(place, f"pcap:{path}?{keys}&pace=2x", *QUICK)
+    assert 0.4 < report["wall_s"] < 1.5  # a second of samples
+    assert report["source"]["replay"]["speed"] == 2
+    assert "2 x real time" in report["config"]["source_description"]
+    check_against_scipy(packets, as_signal(samples), settings_for(RATE))
+
+
+@pytest.mark.parametrize("keys, code, words", [("loop=yes", 2, ["loop", "--capture"]),
+                                               ("start=5000", 1, ["start 5000", "smaller"])])
+def test_parts_of_a_capture_that_are_not_there(place, keys, code, words):
+    datagrams, own = datagrams_of("raw", make_samples(1, 4900, False))
+    path = write_pcap(place.output / "a.pcap", datagrams)
+    finished = place.run("--source", f"pcap:{path}?{own}&{keys}", code=code)
+    assert len(finished.error_lines) == 1 and all(word in finished.err for word in words)
+
+
+@pytest.mark.parametrize("average", [1, 2, "all"])
+def test_a_frame_cut_short_by_a_hole_makes_its_spectrum_incomplete(place, average):
+    """Packet 20, of 100 samples, is missing: the second frame of 1024 ends after 976 of them."""
+    samples = make_samples(1, 8192 + 100, False)
+    datagrams, keys = datagrams_of("raw", samples)
+    path = write_pcap(place.output / "a.pcap", datagrams[:20] + datagrams[21:])
+    recording = place.output / "spectra"
+    report = place.run_with_report(
+        *["--source", f"pcap:{path}?{keys}&samples=1024", "--average", average],
+        *["--record", recording, *QUICK],
+    )
+    packets = list(read_recording(recording))
+    incomplete = [bool(packet.flags & PacketFlag.incomplete) for packet in packets]
+    cut = {1: 1, 2: 0, "all": 0}[average]
+    assert incomplete == [number == cut for number in range(len(packets))]
+    # 976 samples in the first stretch's second frame: segments that end at 1024 + 127, 255 ...
+    whole = {1: 8, 2: 15, "all": None}[average]
+    if whole:
+        assert packets[cut].segments_expected == whole
+        assert packets[cut].segments_averaged == whole - 1
+    assert report["spectra"]["incomplete"] == 1
+    partial = [bool(packet.flags & PacketFlag.partial) for packet in packets]
+    assert partial == [average != "all" and number == len(packets) - 1
+                       for number in range(len(packets))]
+
+
+@pytest.mark.parametrize("source", ["udp", "fifo"])
+def test_duration_ends_a_run_in_which_no_frame_ever_comes(place, source):
+    """... and says that none came."""
+    uri = f"udp:127.0.0.1:{free_port()}?framing=raw&sequence=u32be&rate=1e6"
+    if source == "fifo":
+        os.mkfifo(place.output / "fifo")
+        uri = f"xdma:{place.output}/fifo?header=none&channels=1&rate=1e6"
+    begun = time.monotonic()
+    run = place.coordinator("--source", uri, "--workers", 1, "--duration", 0.5,
+                            "--report", place.output / "report.json")
+    finished = run.finish(20)
+    assert finished.code == 0 and time.monotonic() - begun < 10, finished.err
+    assert len(finished.error_lines) == 1 and "no frame came" in finished.err
+    report = json.loads((place.output / "report.json").read_text())
+    check_books(report)
+    assert report["frames"]["in"] == 0
 
 
 @pytest.mark.parametrize("framing, channels, is_complex", FRAMINGS)
@@ -221,6 +313,25 @@ def test_a_multicast_group_is_joined(place):
     assert report["source"]["packets"]["delivered"] == sent["packets"]
 
 
+def test_an_ipv6_multicast_group_is_joined(place, link):
+    """Between two namespaces, since a loopback has no route for it; another group is not heard."""
+    receiver_side, sender_side = link
+    routes = ["ip", "-n", sender_side, "-6", "route", "show", "table", "local"]
+    assert wait_until(lambda: "ff00::/8" in subprocess.run(routes, capture_output=True, text=True,
+                                                           timeout=20).stdout)
+    receiver = Receiver(place, "[ff05::4991]", 4991, f"framing=vita49&rate={RATE}&interface=v0",
+                        *QUICK, prefix=inside(receiver_side))
+    arguments = ["--channels", 1, "--rate", 1e6, "--duration", 0.3]
+    for group in ("ff05::4992", "ff05::4991"):
+        sent = simulate(place, f"udp://[{group}]:4991?interface=v1", *arguments,
+                        prefix=inside(sender_side))
+        assert sent["refused"] == 0
+    receiver.wait_for(sent["sent"])
+    report, _ = receiver.stop()
+    assert report["source"]["packets"]["delivered"] == sent["packets"]
+    assert report["source"]["datagrams"]["received"] == sent["sent"]
+
+
 @pytest.mark.parametrize("framing", ["vita49", "spead", "raw"])
 def test_what_the_sender_sends(place, framing):
     """Taken apart here by the standards: header, numbers, times and samples."""
@@ -288,6 +399,8 @@ def link(place):
         for index, name in enumerate(names):
             inside = ("ip", "-n", name)
             run(*inside, "addr", "add", f"10.49.0.{index + 1}/24", "dev", f"v{index}")
+            # Without looking for others of that address, which takes seconds.
+            run(*inside, "addr", "add", f"fd49::{index + 1}/64", "dev", f"v{index}", "nodad")
             run(*inside, "link", "set", f"v{index}", "mtu", 9000, "up")
             run(*inside, "link", "set", "lo", "up")
         yield names
