@@ -23,13 +23,14 @@ enum class DatagramFault : uint32_t {
     partial_sample,  // the payload is no whole number (1 or more) of samples of all channels
     missing_item,    // SPEAD: heap count, heap length, payload offset or payload length is absent
     beyond_heap,     // SPEAD: payload offset + length lies beyond the heap's length
-    changed_size,    // SPEAD: heaps or packets of another size than the stream's first ones
-    off_step,        // a sequence number or heap count between two steps
+    changed_size,    // heaps or packets of another size than the stream's first ones
+    off_step,        // a sequence number, heap count or time between two steps
+    no_time,         // VITA 49, several streams: no time that counts samples
     not_samples,     // sound, but of another kind: context, command, spectrum, descriptor, end
     other_stream,    // sound, but of another stream than the one that is read
     before_start,    // SPEAD: sound, but before the first beginning of a heap
 };
-inline constexpr size_t datagram_faults = 12;
+inline constexpr size_t datagram_faults = 13;
 std::string_view name_of(DatagramFault fault);
 // False for those that are sound and merely not wanted.
 constexpr bool is_malformed(DatagramFault fault) {

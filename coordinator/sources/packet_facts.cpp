@@ -47,6 +47,15 @@ Json json_of(const PacketFacts& facts) {
                          {"marked", missing.marked},
                          {"unknown", missing.unknown}}}};
     json["frames"] = {{"written", facts.frames.written}, {"cut_short", facts.frames.cut_short}};
+    for (const JoinedStreamCounts& stream : facts.streams) {
+        json["streams"].push_back({{"id", stream.id},
+                                   {"received", stream.received},
+                                   {"joined", stream.joined},
+                                   {"duplicates", stream.duplicates},
+                                   {"late", stream.late},
+                                   {"alone", stream.alone},
+                                   {"absent", stream.absent}});
+    }
     json["time"] = facts.uses_packet_time ? "packets" : "arrival";
     json["remarks"] = facts.remarks;
     return json;

@@ -1,8 +1,10 @@
 #include "coordinator/sources/packet_keys.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <charconv>
+#include <utility>
 
 #include "common/error.hpp"
 #include "coordinator/sources/spead.hpp"
@@ -35,10 +37,16 @@ FramingKind take_framing(SourceUri& uri, std::optional<FramingKind> guess) {
     refuse(uri, "has framing=" + *name + ": give vita49, spead or raw");
 }
 
-FrameGeometry take_geometry(SourceUri& uri, const StreamOptions& options) {
+// `streams`: how many are joined.
+FrameGeometry take_geometry(SourceUri& uri, const StreamOptions& options, uint32_t streams) {
     FrameGeometry geometry;
     const std::optional<uint32_t> channels = take_count(uri, "channels");
-    geometry.channels = channels.value_or(options.channels.value_or(1));
+    geometry.channels = channels.value_or(options.channels.value_or(streams));
+    if (geometry.channels % streams != 0) {
+        refuse(uri, "has " + std::to_string(geometry.channels) + " channels in " +
+                        std::to_string(streams) +
+                        " streams: each stream must have as many, leave channels out for one each");
+    }
     const std::optional<uint32_t> samples = take_count(uri, "samples");
     geometry.samples = samples.value_or(options.samples.value_or(geometry.samples));
     const std::optional<std::string> format = uri.take("format");
@@ -65,16 +73,33 @@ Rational take_stream_rate(SourceUri& uri, const StreamOptions& options) {
     return *rate;
 }
 
-uint32_t parse_stream_id(const SourceUri& uri, const std::string& text) {
+uint32_t parse_stream_id(const SourceUri& uri, const std::string& key, std::string_view text) {
     const bool is_hexadecimal = text.starts_with("0x");
     const char* const begin = text.data() + (is_hexadecimal ? 2 : 0);
     const char* const end = text.data() + text.size();
     uint32_t id = 0;
     const auto [stop, error] = std::from_chars(begin, end, id, is_hexadecimal ? 16 : 10);
     if (error != std::errc() || stop != end) {
-        refuse(uri, "has stream=" + text + ": give the stream id, like 0x1A or 26");
+        refuse(uri, "has " + key + ": a stream id is a number like 0x1A or 26");
     }
     return id;
+}
+
+std::vector<uint32_t> take_stream_ids(SourceUri& uri, FramingKind framing) {
+    const std::optional<std::string> list =
+        framing == FramingKind::vita49 ? uri.take("streams") : std::nullopt;
+    std::vector<uint32_t> ids;
+    for (size_t begin = 0; list && begin <= list->size();) {
+        const size_t end = std::min(list->find(',', begin), list->size());
+        const uint32_t id = parse_stream_id(uri, "streams=" + *list,
+                                            std::string_view(*list).substr(begin, end - begin));
+        if (std::ranges::find(ids, id) != ids.end()) {
+            refuse(uri, "has streams=" + *list + ", one of them twice: give each once");
+        }
+        ids.push_back(id);
+        begin = end + 1;
+    }
+    return ids;
 }
 
 RawHeader take_header(SourceUri& uri) {
@@ -117,7 +142,10 @@ void take_keys_of_framing(SourceUri& uri, PacketKeys& keys) {
     switch (keys.framing) {
         case FramingKind::vita49:
             if (const auto id = uri.take("stream")) {
-                keys.stream_id = parse_stream_id(uri, *id);
+                keys.stream_id = parse_stream_id(uri, "stream=" + *id, *id);
+            }
+            if (!keys.stream_ids.empty() && std::exchange(keys.stream_id, keys.stream_ids[0])) {
+                refuse(uri, "has stream= and streams=: give one of them");
             }
             return;
         case FramingKind::spead:
@@ -164,7 +192,9 @@ bool PacketKeys::swaps_bytes() const {
 }
 
 std::unique_ptr<Framing> PacketKeys::make_framing() const {
-    const SampleLayout layout{stream.geometry.channels, stream.geometry.values_per_sample()};
+    const auto streams = static_cast<uint32_t>(std::max<size_t>(1, stream_ids.size()));
+    const SampleLayout layout{stream.geometry.channels / streams,
+                              stream.geometry.values_per_sample()};
     switch (framing) {
         case FramingKind::vita49:
             return std::make_unique<Vita49Framing>(layout, stream.rate, stream_id);
@@ -176,11 +206,22 @@ std::unique_ptr<Framing> PacketKeys::make_framing() const {
     return std::make_unique<RawFraming>(layout, header);
 }
 
+std::unique_ptr<StreamJoiner> PacketKeys::make_joiner() const {
+    if (stream_ids.empty()) {
+        return nullptr;
+    }
+    const SampleLayout layout{stream.geometry.channels, stream.geometry.values_per_sample()};
+    return std::make_unique<StreamJoiner>(layout, stream.rate, stream_ids, reorder);
+}
+
 std::string PacketKeys::text() const {
     std::string what;
     switch (framing) {
         case FramingKind::vita49:
-            what = "VITA 49 packets";
+            what = "VITA 49 packets" +
+                   (stream_ids.empty()
+                        ? std::string()
+                        : ", " + std::to_string(stream_ids.size()) + " streams joined,");
             break;
         case FramingKind::spead:
             what = "SPEAD heaps";
@@ -197,7 +238,9 @@ PacketKeys take_packet_keys(SourceUri& uri, const StreamOptions& options,
                             std::optional<FramingKind> guess) {
     PacketKeys keys;
     keys.framing = take_framing(uri, guess);
-    keys.stream.geometry = take_geometry(uri, options);
+    keys.stream_ids = take_stream_ids(uri, keys.framing);
+    const auto streams = static_cast<uint32_t>(std::max<size_t>(1, keys.stream_ids.size()));
+    keys.stream.geometry = take_geometry(uri, options, streams);
     keys.stream.rate = take_stream_rate(uri, options);
     keys.big_endian = take_big_endian(uri, keys.framing);
     const std::optional<uint32_t> reorder = take_count(uri, "reorder");

@@ -5,10 +5,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "coordinator/sources/datagram.hpp"
 #include "coordinator/sources/raw_datagram.hpp"
 #include "coordinator/sources/source.hpp"
+#include "coordinator/sources/stream_joiner.hpp"
 
 namespace echelle {
 
@@ -23,11 +25,15 @@ struct PacketKeys {
     bool big_endian = true;  // the samples
     uint32_t reorder = 64;   // packets
     std::optional<uint32_t> stream_id;
+    std::vector<uint32_t> stream_ids;  // of several that are joined; else empty
     uint64_t heap_step = 1;
     RawHeader header;
 
     bool swaps_bytes() const;
+    // Of several streams: that of the first one.
     std::unique_ptr<Framing> make_framing() const;
+    // Null where streams are not joined.
+    std::unique_ptr<StreamJoiner> make_joiner() const;
     // "VITA 49 packets of 2 channels, ci16, 10000000 Hz"
     std::string text() const;
 };

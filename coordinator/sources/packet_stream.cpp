@@ -20,15 +20,14 @@ constexpr uint64_t longest_believable_gap_frames = uint64_t{1} << 31;
 }  // namespace
 
 uint64_t PacketFacts::held() const {
-    const uint64_t settled = std::accumulate(faults.begin(), faults.end(), uint64_t{0}) +
-                             packets.delivered + packets.duplicates + packets.late + packets.strays;
-    return datagrams - settled;
+    return placed - (packets.delivered + packets.duplicates + packets.late + packets.strays);
 }
 
-PacketStream::PacketStream(const Stream& stream, std::unique_ptr<Framing> framing, uint32_t reorder,
-                           size_t batch)
+PacketStream::PacketStream(const Stream& stream, std::unique_ptr<Framing> framing,
+                           std::unique_ptr<StreamJoiner> joiner, uint32_t reorder, size_t batch)
     : stream_(stream),
       framing_(std::move(framing)),
+      joiner_(std::move(joiner)),
       sample_bytes_(stream.geometry.bytes_per_sample() * stream.geometry.channels),
       window_(reorder, framing_->longest_loss()) {
     const size_t count = reorder + ReorderWindow::restart_run + batch;
@@ -50,6 +49,10 @@ PacketStream::Handle PacketStream::free_buffer() {
 void PacketStream::take(Handle handle, size_t bytes, int64_t arrival_ns) {
     facts_.datagrams += 1;
     facts_.bytes += bytes;
+    if (joiner_) {
+        take_part(handle, bytes, arrival_ns);
+        return;
+    }
     Packet& packet = packets_[handle];
     const DatagramFault fault = framing_->place(buffer(handle).first(bytes), packet.place);
     if (fault != DatagramFault::none) {
@@ -58,11 +61,33 @@ void PacketStream::take(Handle handle, size_t bytes, int64_t arrival_ns) {
         return;
     }
     packet.arrival_ns = arrival_ns;
+    facts_.placed += 1;
     window_.add(packet.place.number, handle, outcome_);
     carry_out();
 }
 
+void PacketStream::take_part(Handle handle, size_t bytes, int64_t arrival_ns) {
+    const DatagramFault fault = joiner_->add(buffer(handle).first(bytes), arrival_ns, joined_);
+    facts_.faults[static_cast<size_t>(fault)] += fault != DatagramFault::none ? 1 : 0;
+    free_.push_back(handle);
+    for (JoinedPacket& each : joined_) {
+        const Handle whole = free_buffer();  // its number alone: the samples have their own memory
+        Packet& packet = packets_[whole];
+        packet.joined.swap(each.samples);
+        joiner_->recycle(std::move(each.samples));
+        packet.place = each.place;
+        packet.arrival_ns = each.arrival_ns;
+        facts_.placed += 1;
+        window_.add(packet.place.number, whole, outcome_);
+        carry_out();
+    }
+    joined_.clear();
+}
+
 void PacketStream::flush() {
+    if (joiner_) {
+        joiner_->flush();
+    }
     window_.flush(outcome_);
     carry_out();
 }
@@ -175,7 +200,11 @@ void PacketStream::publish() {
         facts_.frames = frames_->frames();
     }
     facts_.remarks.clear();
-    for (const std::string& remark : {framing_->remark(), framing_->contradiction()}) {
+    if (joiner_) {
+        facts_.streams = joiner_->counts();
+    }
+    for (const std::string& remark :
+         {joiner_ ? joiner_->remark() : framing_->remark(), framing_->contradiction()}) {
         if (!remark.empty()) {
             facts_.remarks.push_back(remark);
         }

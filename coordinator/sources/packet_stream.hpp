@@ -18,6 +18,7 @@
 #include "coordinator/sources/datagram.hpp"
 #include "coordinator/sources/frame_assembler.hpp"
 #include "coordinator/sources/reorder_window.hpp"
+#include "coordinator/sources/stream_joiner.hpp"
 
 namespace echelle {
 
@@ -33,8 +34,10 @@ struct PacketFacts {
     uint64_t datagrams = 0;
     uint64_t bytes = 0;
     std::array<uint64_t, datagram_faults> faults{};
+    uint64_t placed = 0;  // packets that got a number: datagrams, or several joined
     PacketCounts packets;
-    uint64_t samples = 0;  // of each channel, put into frames
+    std::vector<JoinedStreamCounts> streams;  // where several are joined
+    uint64_t samples = 0;                     // of each channel, put into frames
     MissingSamples missing;
     uint64_t gaps = 0;
     uint64_t over_range_packets = 0;  // by the sender's own word
@@ -42,8 +45,7 @@ struct PacketFacts {
     bool uses_packet_time = false;
     std::vector<std::string> remarks;
 
-    // Datagrams that wait for one before them. Every datagram is delivered, refused, faulty or
-    // held.
+    // Packets that wait for one before them. Every packet is delivered, refused or held.
     uint64_t held() const;
 };
 
@@ -52,9 +54,10 @@ class PacketStream {
     using Handle = ReorderWindow::Handle;
     static constexpr size_t buffer_bytes = 65'536;  // no UDP datagram is longer
 
-    // Holds up to `reorder` packets; `batch` buffers beyond them are for the caller.
-    PacketStream(const Stream& stream, std::unique_ptr<Framing> framing, uint32_t reorder,
-                 size_t batch);
+    // Holds up to `reorder` packets; `batch` buffers beyond them are for the caller. With a joiner
+    // it makes the packets, and the framing is not asked.
+    PacketStream(const Stream& stream, std::unique_ptr<Framing> framing,
+                 std::unique_ptr<StreamJoiner> joiner, uint32_t reorder, size_t batch);
 
     // Before the first take(). All outlive the stream.
     void begin(FrameAssembler& frames) { frames_ = &frames; }
@@ -81,7 +84,9 @@ class PacketStream {
     struct Packet {
         PacketPlace place;
         int64_t arrival_ns = 0;
+        std::vector<std::byte> joined;  // holds the samples, where several streams are joined
     };
+    void take_part(Handle handle, size_t bytes, int64_t arrival_ns);
     void carry_out();
     void deliver(const ReorderWindow::Delivery& delivery);
     void begin_at(const Packet& packet);
@@ -94,6 +99,8 @@ class PacketStream {
 
     Stream stream_;
     std::unique_ptr<Framing> framing_;
+    std::unique_ptr<StreamJoiner> joiner_;  // null: the framing's packets are the stream's
+    std::vector<JoinedPacket> joined_;      // scratch
     size_t sample_bytes_;
     ReorderWindow window_;
     ReorderWindow::Outcome outcome_;  // scratch

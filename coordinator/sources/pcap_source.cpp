@@ -111,7 +111,7 @@ class PcapSource final : public Source {
           keys_(keys),
           replay_(std::move(replay)),
           flow_(std::move(flow)),
-          packets_(keys.stream, keys.make_framing(), keys.reorder, 1) {}
+          packets_(keys.stream, keys.make_framing(), keys.make_joiner(), keys.reorder, 1) {}
 
     Stream stream() const override { return keys_.stream; }
     OverrunPolicy default_policy() const override {

@@ -42,7 +42,8 @@ class UdpSource final : public Source {
         : address_(std::move(address)),
           socket_options_(std::move(socket)),
           keys_(keys),
-          packets_(keys.stream, keys.make_framing(), keys.reorder, UdpSocket::batch) {
+          packets_(keys.stream, keys.make_framing(), keys.make_joiner(), keys.reorder,
+                   UdpSocket::batch) {
         // Closed again until the run begins: workers are forked meanwhile, and what came in before
         // would only be old.
         receive_buffer_ = UdpSocket(socket_options_).buffer_bytes();

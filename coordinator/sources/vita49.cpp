@@ -159,7 +159,8 @@ DatagramFault parse_vita49(std::span<const std::byte> datagram, Vita49Packet& pa
     return DatagramFault::none;
 }
 
-void Vita49Framing::place_in_time(const Vita49Packet& packet, PacketPlace& place) const {
+void place_vita49_in_time(const Vita49Packet& packet, Rational rate, uint64_t samples,
+                          PacketPlace& place) {
     const bool has_seconds = packet.integer_time != IntegerTime::none;
     uint64_t picoseconds = 0;
     switch (packet.fractional_time) {
@@ -172,18 +173,18 @@ void Vita49Framing::place_in_time(const Vita49Packet& packet, PacketPlace& place
             if (!has_seconds) {
                 return;  // begins anew each second, and nobody says which
             }
-            place.sample_time = samples_at(packet.seconds, 0, rate_) + packet.fraction;
+            place.sample_time = samples_at(packet.seconds, 0, rate) + packet.fraction;
             // A second is then no whole number of samples.
-            place.time_tolerance = rate_.numerator % rate_.denominator == 0 ? 0 : 1;
-            picoseconds = picoseconds_of(packet.fraction, rate_);
+            place.time_tolerance = rate.numerator % rate.denominator == 0 ? 0 : 1;
+            picoseconds = picoseconds_of(packet.fraction, rate);
             break;
         case FractionalTime::picoseconds:
             if (!has_seconds || packet.fraction >= picoseconds_per_second) {
                 return;
             }
-            place.sample_time = samples_at(packet.seconds, packet.fraction, rate_);
+            place.sample_time = samples_at(packet.seconds, packet.fraction, rate);
             // Half a packet: clocks that are set by GPS or PTP do not run with the converter's.
-            place.time_tolerance = place.samples.size() / layout_.sample_bytes() / 2 + 1;
+            place.time_tolerance = samples / 2 + 1;
             picoseconds = packet.fraction;
             break;
     }
@@ -230,8 +231,8 @@ DatagramFault Vita49Framing::place(std::span<const std::byte> datagram, PacketPl
     place.samples = packet.payload;
     place.is_invalid = packet.is_invalid;
     place.is_over_range = packet.is_over_range;
-    place_in_time(packet, place);
     const auto samples = static_cast<int64_t>(place.samples.size() / layout_.sample_bytes());
+    place_vita49_in_time(packet, rate_, static_cast<uint64_t>(samples), place);
     const int64_t step = has_last_ ? step_to(packet, place, samples) : 1;
     place.number =
         static_cast<int64_t>(static_cast<uint64_t>(last_number_) + static_cast<uint64_t>(step));

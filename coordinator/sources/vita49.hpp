@@ -39,6 +39,11 @@ struct Vita49Packet {
 // A signal data packet (types 0 and 1); fault not_samples for every other type that is sound.
 DatagramFault parse_vita49(std::span<const std::byte> datagram, Vita49Packet& packet);
 
+// The packet's time, of `samples` samples at `rate`: sample_time, time_tolerance and unix_ns of its
+// place, where it says them.
+void place_vita49_in_time(const Vita49Packet& packet, Rational rate, uint64_t samples,
+                          PacketPlace& place);
+
 // Places the packets of one stream: the first that comes, or the one asked for.
 class Vita49Framing final : public Framing {
   public:
@@ -49,7 +54,6 @@ class Vita49Framing final : public Framing {
     std::string remark() const override;
 
   private:
-    void place_in_time(const Vita49Packet& packet, PacketPlace& place) const;
     int64_t step_to(const Vita49Packet& packet, const PacketPlace& place,
                     int64_t samples_per_packet) const;
 

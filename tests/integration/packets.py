@@ -19,7 +19,7 @@ def parts_of(samples, per_packet):
     return [(start, interleaved[start : start + per_packet]) for start in starts]
 
 
-def vita49(samples, per_packet, rate, second=UNIX_2020):
+def vita49(samples, per_packet, rate, second=UNIX_2020, stream=0xABCD):
     """ANSI/VITA 49.0 figure 6.1-1: signal data with stream id, class id, UTC, sample count, trailer."""
     datagrams = []
     for number, (first, part) in enumerate(parts_of(samples, per_packet)):
@@ -28,7 +28,7 @@ def vita49(samples, per_packet, rate, second=UNIX_2020):
         header = 1 << 28 | 1 << 27 | 1 << 26 | 1 << 22 | 1 << 20 | number % 16 << 16 | words
         datagrams.append(
             struct.pack(
-                ">IIIIIQ", header, 0xABCD, 0x0012A2, 0x00010002, second + first // rate, first % rate
+                ">IIIIIQ", header, stream, 0x0012A2, 0x00010002, second + first // rate, first % rate
             )
             + payload
             + struct.pack(">I", 1 << 30 | 1 << 18)  # the data are valid

@@ -101,6 +101,67 @@ def test_missing_packets_are_gaps_and_never_averaged(place, framing):
         errors.check(packet.values(), spectrum, expected.max(), segments)
 
 
+STREAMS = {0x11: slice(0, 2), 7: slice(2, 4), 0x20: slice(4, 6)}
+
+
+def joined_streams(samples):
+    """{stream id: datagrams}: two channels each; and the keys that describe them."""
+    keys = f"framing=vita49&streams=0x11,7,32&channels=6&rate={RATE}&format=ci16"
+    return {
+        stream: vita49(samples[channels], PER_PACKET, RATE, stream=stream)
+        for stream, channels in STREAMS.items()
+    }, keys
+
+
+def test_vita49_streams_are_joined_by_their_time(place):
+    """What is missing in one is missing in all, and counted for it alone; order does not matter."""
+    samples = make_samples(6, 4900, True)
+    streams, keys = joined_streams(samples)
+    sent = [
+        datagram
+        for number in range(49)
+        for stream in (7, 0x20, 0x11)  # each lags behind by another number of packets
+        if (late := number - {7: 0, 0x20: 3, 0x11: 1}[stream]) >= 0
+        and (stream, late) not in ((7, 11), (0x11, 30))
+        for datagram in [streams[stream][late]] * (2 if (stream, late) == (7, 20) else 1)
+    ]
+    sent += [streams[0x20][46], streams[0x20][47], streams[0x11][48], streams[0x20][48]]
+    report, packets = spectra_of(place, f"{write_pcap(place.output / 'a', sent)}?{keys}", *QUICK)
+    check_books(report)
+    facts = report["source"]
+    assert facts["packets"]["delivered"] == 47 and facts["packets"]["lost"] == 2
+    assert facts["samples"]["missing"]["lost_packets"] == 200 and facts["samples"]["gaps"] == 2
+    counts = {stream.pop("id"): stream for stream in facts["streams"]}
+    alone = {"received": 49, "joined": 47, "duplicates": 0, "late": 0, "alone": 2, "absent": 0}
+    assert counts == {
+        0x11: {**alone, "received": 48, "alone": 1, "absent": 1},
+        7: {**alone, "received": 49, "duplicates": 1, "alone": 1, "absent": 1},
+        0x20: alone,
+    }
+    assert facts["datagrams"]["received"] == 48 + 49 + 49
+    signal = as_signal(samples)
+    stretches = [signal[:, :1100], signal[:, 1200:3000], signal[:, 3100:]]
+    _, expected, segments = welch_of_stretches(stretches, settings_for(RATE), True)
+    for packet, spectrum in zip(packets, expected, strict=True):
+        assert packet.segments_averaged == segments
+        errors.check(packet.values(), spectrum, expected.max(), segments)
+
+
+def test_vita49_streams_over_loopback(place):
+    samples = make_samples(6, 9800, True)
+    streams, keys = joined_streams(samples)
+    recording = place.output / "spectra"
+    receiver = Receiver(place, "127.0.0.1", free_port(), keys, "--record", recording,
+                        "--average", "all", *QUICK)
+    datagrams = [packet for together in zip(*streams.values()) for packet in together]
+    send(datagrams, receiver.port)
+    receiver.wait_for(len(datagrams))
+    report, _ = receiver.stop()
+    check_books(report)
+    assert report["source"]["packets"]["delivered"] == 98 and report["source"]["time"] == "arrival"
+    check_against_scipy(list(read_recording(recording)), as_signal(samples), settings_for(RATE))
+
+
 def test_a_pcapng_capture_gives_what_scipy_gives(place):
     """Two interfaces of different clocks and links; IPv6 with a VLAN tag; other traffic between."""
     samples = make_samples(2, 4900, False)
