@@ -2,10 +2,12 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <string>
 #include <string_view>
 
 #include "common/error.hpp"
 #include "common/standard_output.hpp"
+#include "coordinator/log.hpp"
 #include "coordinator/nursery_exec.hpp"
 #include "coordinator/options.hpp"
 #include "coordinator/run.hpp"
@@ -22,16 +24,17 @@ int main(int argc, char** argv) {
             echelle::become_nursery(argv[2]);
         }
         const echelle::ParsedOptions parsed = echelle::parse_options(argc, argv);
+        echelle::set_log(parsed.options.log_format, parsed.options.log_level);
         if (parsed.run) {
             code = echelle::run_coordinator(parsed.options);
         } else {
             echelle::write_standard_output(parsed.text);
         }
     } catch (const echelle::UsageError& error) {
-        std::fprintf(stderr, "echelle-coordinator: %s\n", error.what());
+        echelle::tell_error(error.what());
         code = ExitCode::wrong_usage;
     } catch (const std::exception& error) {
-        std::fprintf(stderr, "echelle-coordinator: failed: %s\n", error.what());
+        echelle::tell_error(std::string("failed: ") + error.what());
         code = ExitCode::failed_while_running;
     }
     return static_cast<int>(code);

@@ -4,7 +4,6 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <vector>
@@ -21,6 +20,7 @@
 #include "common/clock.hpp"
 #include "common/error.hpp"
 #include "common/fault_point.hpp"
+#include "coordinator/log.hpp"
 
 namespace echelle {
 namespace {
@@ -98,8 +98,7 @@ int receive_message(int socket, NurseryMessage& message, FileDescriptor& passed_
     try {
         run_worker(setup, identity);
     } catch (const std::exception& error) {
-        std::fprintf(stderr, "echelle: worker %u failed: %s\n", unsigned{identity.id},
-                     error.what());
+        tell_error("worker " + std::to_string(identity.id) + " failed: " + error.what());
         code = 1;
     }
     // Not exit(): the coordinator's static objects are not this process's to destroy.

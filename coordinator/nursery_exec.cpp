@@ -16,6 +16,7 @@
 
 #include "common/error.hpp"
 #include "common/fault_point.hpp"
+#include "coordinator/log.hpp"
 
 namespace echelle {
 namespace {
@@ -127,7 +128,8 @@ Nursery exec_nursery(const Preparation& run) {
                     {"most_channels", setup.most_channels},
                     {"most_frames", setup.most_frames},
                     {"most_values", setup.most_values},
-                    {"notify", name_of(setup.notify)}};
+                    {"notify", name_of(setup.notify)},
+                    {"log_format", log_format() == LogFormat::json ? "json" : "text"}};
     std::string program = "/proc/self/exe";
     std::string flag = nursery_argument;
     std::string text = seed.dump();
@@ -146,6 +148,7 @@ Nursery exec_nursery(const Preparation& run) {
 void become_nursery(const std::string& text) {
     ECHELLE_FAULT_INCARNATION(2);
     const Json seed = Json::parse(text);
+    set_log(parse_log_format(seed.at("log_format").get<std::string>()), LogLevel::info);
     FileDescriptor socket = taken(seed, "socket");
     const FileDescriptor coordinator = taken(seed, "coordinator");
     const FileDescriptor wisdom = taken(seed, "wisdom");

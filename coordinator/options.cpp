@@ -19,7 +19,7 @@ struct Typed {
     std::string block_channels = "auto", block_frames = "auto", ring_frames, on_overrun;
     std::string notify, pair_channels, fft_effort, fft, real_time;
     std::string channels, samples, nperseg, noverlap, budget_us, volts, frames, duration;
-    std::string capture;
+    std::string capture, log_format, log_level;
 };
 
 uint64_t unsigned_of(const std::string& text, const std::string& option, uint64_t least,
@@ -166,6 +166,12 @@ void fill(Options& options, const Typed& typed) {
         options.capture = CaptureOptions::parse(typed.capture);
     }
     check_feeds(options);
+    if (!typed.log_format.empty()) {
+        options.log_format = parse_log_format(typed.log_format);
+    }
+    if (!typed.log_level.empty()) {
+        options.log_level = parse_log_level(typed.log_level);
+    }
     options.frames = optional_unsigned<uint64_t>(typed.frames, "--frames", 1,
                                                  std::numeric_limits<uint64_t>::max());
     if (!typed.duration.empty()) {
@@ -231,6 +237,9 @@ void declare(CLI::App& app, Options& options, Typed& typed) {
     app.add_flag("--feed-insecure", options.feed_insecure,
                  "A tcp feed without keys may leave this machine")
         ->group("Output");
+    text("Output", "--log-format", typed.log_format,
+         "text, or json: a JSON object for each line on standard error");
+    text("Output", "--log-level", typed.log_level, "info, warning or error: this and graver");
     text("Control", "--name", options.name, "Name of this instance, for echellectl");
     text("Control", "--control", options.control, "ZeroMQ endpoint for echellectl");
     app.add_flag("--quiet", options.quiet, "No progress and no table, only errors");

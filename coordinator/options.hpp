@@ -9,6 +9,7 @@
 #include "common/wakeup.hpp"
 #include "common/welch_parameters.hpp"
 #include "coordinator/capture/capture_options.hpp"
+#include "coordinator/log.hpp"
 #include "coordinator/sources/source.hpp"
 #include "worker/fft_plans.hpp"
 
@@ -65,6 +66,8 @@ struct Options {
     std::string name;                // empty: the default, or a free one
     std::optional<uint64_t> frames;
     std::optional<double> duration_s;
+    LogFormat log_format = LogFormat::text;
+    LogLevel log_level = LogLevel::info;
     bool quiet = false;
 };
 

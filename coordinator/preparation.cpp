@@ -8,7 +8,7 @@
 #include "common/clock.hpp"
 #include "common/error.hpp"
 #include "coordinator/limits.hpp"
-#include "coordinator/warnings.hpp"
+#include "coordinator/log.hpp"
 
 namespace echelle {
 namespace {
@@ -64,10 +64,12 @@ void make_plans(Preparation& run) {
     const double seconds = static_cast<double>(monotonic_ns() - began_ns) / 1e9;
     if (seconds > 1.0 && !run.options.quiet) {
         const bool kept = run.plans->wisdom() == WisdomUse::written;
-        std::fprintf(stderr, "planned the transforms for nperseg %u in %.1f s (%s)%s\n",
-                     run.options.welch.nperseg, seconds,
-                     std::string(name_of(run.options.fft_effort)).c_str(),
-                     kept ? "; kept for next time" : "");
+        char text[160];
+        std::snprintf(text, sizeof text, "planned the transforms for nperseg %u in %.1f s (%s)%s",
+                      run.options.welch.nperseg, seconds,
+                      std::string(name_of(run.options.fft_effort)).c_str(),
+                      kept ? "; kept for next time" : "");
+        note(text, {{"nperseg", uint64_t{run.options.welch.nperseg}}, {"seconds", seconds}});
     }
 }
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "common/clock.hpp"
-#include "coordinator/warnings.hpp"
+#include "coordinator/log.hpp"
 
 namespace echelle {
 namespace {
@@ -16,7 +16,10 @@ constexpr int64_t pipe_interval_ns = 5'000'000'000;
 }  // namespace
 
 Progress::Progress(bool quiet)
-    : quiet_(quiet), is_terminal_(isatty(STDERR_FILENO) == 1), last_ns_(monotonic_ns()) {}
+    : quiet_(quiet || !log_shows(LogLevel::info)),
+      // A line that is rewritten in place is none for programs to read.
+      is_terminal_(isatty(STDERR_FILENO) == 1 && log_format() == LogFormat::text),
+      last_ns_(monotonic_ns()) {}
 
 void Progress::update(const RunFacts& facts) {
     const int64_t now_ns = monotonic_ns();
@@ -30,11 +33,22 @@ void Progress::update(const RunFacts& facts) {
     const double frames_per_s =
         static_cast<double>(done - last_done_) * 1e9 / static_cast<double>(interval_ns);
     const uint32_t alive = facts.supervisor->alive();
-    std::fprintf(
-        stderr, "%s%.0f frames/s, %.2f x real time, %u worker%s, ring %.0f %% full, %lu dropped%s",
-        is_terminal_ ? "\r\033[K" : "", frames_per_s,
-        frames_per_s * facts.stream.frame_period_ns() / 1e9, alive, alive == 1 ? "" : "s",
-        100.0 * figures.ring_fill, figures.books.frames.dropped_in_all(), is_terminal_ ? "" : "\n");
+    const double realtime = frames_per_s * facts.stream.frame_period_ns() / 1e9;
+    const uint64_t dropped = figures.books.frames.dropped_in_all();
+    char line[160];
+    std::snprintf(line, sizeof line,
+                  "%.0f frames/s, %.2f x real time, %u worker%s, ring %.0f %% full, %lu dropped",
+                  frames_per_s, realtime, alive, alive == 1 ? "" : "s", 100.0 * figures.ring_fill,
+                  dropped);
+    if (is_terminal_) {
+        std::fprintf(stderr, "\r\033[K%s", line);
+    } else {
+        note(line, {{"frames_per_second", frames_per_s},
+                    {"realtime_factor", realtime},
+                    {"workers", uint64_t{alive}},
+                    {"ring_fill", figures.ring_fill},
+                    {"frames_dropped", dropped}});
+    }
     line_is_open_ = is_terminal_;
     last_ns_ = now_ns;
     last_done_ = done;

@@ -27,6 +27,7 @@
 #include "coordinator/control.hpp"
 #include "coordinator/feed_news.hpp"
 #include "coordinator/ingest.hpp"
+#include "coordinator/log.hpp"
 #include "coordinator/nursery.hpp"
 #include "coordinator/nursery_exec.hpp"
 #include "coordinator/preparation.hpp"
@@ -36,7 +37,6 @@
 #include "coordinator/sinks/feed.hpp"
 #include "coordinator/sinks/recording_sink.hpp"
 #include "coordinator/supervisor.hpp"
-#include "coordinator/warnings.hpp"
 #include "coordinator/worker_scaling.hpp"
 
 namespace echelle {
@@ -245,7 +245,6 @@ class Conductor {
         setup.cpus = run_.worker_cpus;
         setup.read_cpus = [this] { return run_.read_worker_cpus(); };
         setup.work_was_requeued = [this] { ingest_->wake_workers_soon(); };
-        setup.warn = warn;
         supervisor_ = std::make_unique<Supervisor>(std::move(setup), run_.workers.least);
         facts_.supervisor = supervisor_.get();
         if (run_.policy == OverrunPolicy::drop) {
@@ -344,7 +343,7 @@ class Conductor {
         setup.stream = run_.stream;
         setup.options = *run_.options.capture;
         setup.source_description = facts_.source_description;
-        setup.warn = warn;
+        setup.warn = [](const std::string& message) { warn(message); };
         capture_ = FrameCapture::begin(std::move(setup));
         facts_.capture = capture_.get();
     }
@@ -436,6 +435,7 @@ class Conductor {
             look_at_time();
             scaling_->update();
             progress_.update(facts_);
+            tell_held_back();
             if (news_) {
                 news_->update();
             }
@@ -575,6 +575,7 @@ class Conductor {
         finish_recording();
         finish_feed();
         progress_.finish();
+        tell_held_back(true);
         tell_outcome();
         clear_up();
         return failure_.empty() ? ExitCode::done : ExitCode::failed_while_running;
@@ -634,7 +635,7 @@ class Conductor {
 
     void tell_outcome() {
         if (!supervisor_) {
-            std::fprintf(stderr, "echelle-coordinator: failed: %s\n", failure_.c_str());
+            tell_error("failed: " + failure_);
             return;
         }
         facts_.failure = failure_;
@@ -653,7 +654,7 @@ class Conductor {
             }
         }
         if (!failure_.empty()) {
-            std::fprintf(stderr, "echelle-coordinator: failed: %s\n", failure_.c_str());
+            tell_error("failed: " + failure_);
         }
         const auto books = accounts_.snapshot();
         ECHELLE_INVARIANT(books.frames.close() && books.blocks.close());

@@ -16,6 +16,7 @@
 #include "common/error.hpp"
 #include "common/fault_point.hpp"
 #include "common/process.hpp"
+#include "coordinator/log.hpp"
 #include "coordinator/orphans.hpp"
 
 namespace echelle {
@@ -214,9 +215,9 @@ void Supervisor::handle_message(Nursery::Answer answer) {
     if (message.kind == NurseryMessage::Kind::spawned) {
         worker_started(slot, message, std::move(answer.pidfd));
     } else if (message.kind == NurseryMessage::Kind::spawn_failed) {
-        setup_.warn("worker " + std::to_string(slot.id) +
-                    " could not be started: " + errno_text(message.status) +
-                    "; trying again (limits on processes: ulimit -u, pids.max)");
+        warn("worker " + std::to_string(slot.id) +
+             " could not be started: " + errno_text(message.status) +
+             "; trying again (limits on processes: ulimit -u, pids.max)");
         slot.quick_deaths += 1;
         slot.state = WorkerState::waiting_to_respawn;
         slot.respawn_at_ns =
@@ -258,8 +259,8 @@ void Supervisor::worker_died(Slot& slot) {
         setup_.work_was_requeued();
     }
     if (reclaimed.failed > 0) {
-        setup_.warn("a block has killed " + std::to_string(Ledger::deaths_until_failed) +
-                    " workers and is given up: its spectra are marked incomplete");
+        warn("a block has killed " + std::to_string(Ledger::deaths_until_failed) +
+             " workers and is given up: its spectra are marked incomplete");
     }
     if (leaving_ || was_draining) {
         slot.state = WorkerState::left;
@@ -410,9 +411,13 @@ void Supervisor::set_cause(pid_t pid, int wait_status) {
             setup_.ledger->forgive_death(*recovery.block);
         }
         recovery.cause = recovery.cause == "unknown" ? cause : recovery.cause;
-        setup_.warn("worker " + std::to_string(recovery.worker) + " ended (" + recovery.cause +
-                    "); " + std::to_string(recovery.blocks_requeued) +
-                    " of its blocks go to others, it is being replaced");
+        warn("worker " + std::to_string(recovery.worker) + " ended (" + recovery.cause + "); " +
+                 std::to_string(recovery.blocks_requeued) +
+                 " of its blocks go to others, it is being replaced",
+             {{"worker", uint64_t{recovery.worker}},
+              {"pid", static_cast<uint64_t>(recovery.pid)},
+              {"cause", recovery.cause},
+              {"blocks", uint64_t{recovery.blocks_requeued}}});
         causes_wanted_.erase(wanted);
     }
 }
@@ -451,15 +456,14 @@ void Supervisor::nursery_died() {
     const bool was_quick = now_ns - nursery_made_ns_ < quick_death_ns;
     nursery_quick_deaths_ = was_quick ? nursery_quick_deaths_ + 1 : 0;
     if (nursery_quick_deaths_ >= most_quick_nursery_deaths) {
-        setup_.warn("the nursery dies again and again: going on with the " +
-                    std::to_string(alive()) +
-                    " workers there are; none can be replaced until the coordinator is restarted");
+        warn("the nursery dies again and again: going on with the " + std::to_string(alive()) +
+             " workers there are; none can be replaced until the coordinator is restarted");
         nursery_retry_ns_ = 0;
         return;
     }
-    setup_.warn("the nursery (pid " + std::to_string(setup_.nursery->pid()) +
-                ") has died: going on with the " + std::to_string(alive()) +
-                " workers there are while a new one is made");
+    warn("the nursery (pid " + std::to_string(setup_.nursery->pid()) +
+         ") has died: going on with the " + std::to_string(alive()) +
+         " workers there are while a new one is made");
     nursery_retry_ns_ = now_ns + nursery_quick_deaths_ * nursery_retry_pause_ns;
 }
 
@@ -471,10 +475,9 @@ void Supervisor::end_silent_nursery(int64_t now_ns) {
         main_thread_activity(setup_.nursery->pid()).state == 'R') {
         return;
     }
-    setup_.warn("the nursery (pid " + std::to_string(setup_.nursery->pid()) +
-                ") has not answered for " +
-                std::to_string((now_ns - nursery_heard_ns_) / 1'000'000) +
-                " ms (stopped by a debugger or SIGSTOP?): it is killed and replaced");
+    warn("the nursery (pid " + std::to_string(setup_.nursery->pid()) + ") has not answered for " +
+         std::to_string((now_ns - nursery_heard_ns_) / 1'000'000) +
+         " ms (stopped by a debugger or SIGSTOP?): it is killed and replaced");
     nursery_died();
 }
 
@@ -484,7 +487,7 @@ void Supervisor::replace_nursery() {
     try {
         *setup_.nursery = setup_.make_nursery();
     } catch (const std::exception& error) {
-        setup_.warn(std::string("no new nursery could be made: ") + error.what());
+        warn(std::string("no new nursery could be made: ") + error.what());
         nursery_quick_deaths_ += 1;
         if (nursery_quick_deaths_ < most_quick_nursery_deaths) {
             nursery_retry_ns_ = monotonic_ns() + nursery_quick_deaths_ * nursery_retry_pause_ns;

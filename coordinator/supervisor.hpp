@@ -66,7 +66,6 @@ class Supervisor {
         std::vector<Cpu> cpus;  // in the order in which they are to be used; empty: not bound
         std::function<std::vector<Cpu>()> read_cpus;  // them again, when workers are added
         std::function<void()> work_was_requeued;      // tells ingest to wake workers
-        std::function<void(const std::string&)> warn;
     };
     Supervisor(Setup setup, uint32_t workers);
 

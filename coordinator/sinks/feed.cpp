@@ -11,7 +11,7 @@
 
 #include "common/error.hpp"
 #include "common/packet_fields.hpp"
-#include "coordinator/warnings.hpp"
+#include "coordinator/log.hpp"
 
 namespace echelle {
 namespace {

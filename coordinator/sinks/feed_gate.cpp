@@ -6,7 +6,7 @@
 
 #include "common/curve_keys.hpp"
 #include "common/error.hpp"
-#include "coordinator/warnings.hpp"
+#include "coordinator/log.hpp"
 
 namespace echelle {
 namespace {

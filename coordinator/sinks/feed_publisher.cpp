@@ -9,7 +9,7 @@
 #include "common/coded_packet.hpp"
 #include "common/error.hpp"
 #include "common/packet.hpp"
-#include "coordinator/warnings.hpp"
+#include "coordinator/log.hpp"
 
 namespace echelle {
 namespace {

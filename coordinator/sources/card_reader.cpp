@@ -11,7 +11,7 @@
 #include "common/error.hpp"
 #include "common/invariant.hpp"
 #include "coordinator/sources/blocking_thread.hpp"
-#include "coordinator/warnings.hpp"
+#include "coordinator/log.hpp"
 
 namespace echelle {
 namespace {

@@ -14,7 +14,7 @@
 #include "coordinator/sources/iio_reader.hpp"
 #include "coordinator/sources/iio_scan.hpp"
 #include "coordinator/sources/stream_options.hpp"
-#include "coordinator/warnings.hpp"
+#include "coordinator/log.hpp"
 
 namespace echelle {
 namespace {

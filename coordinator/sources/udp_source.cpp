@@ -16,7 +16,7 @@
 #include "coordinator/sources/packet_keys.hpp"
 #include "coordinator/sources/packet_stream.hpp"
 #include "coordinator/sources/udp_socket.hpp"
-#include "coordinator/warnings.hpp"
+#include "coordinator/log.hpp"
 
 namespace echelle {
 namespace {
