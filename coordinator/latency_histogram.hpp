@@ -15,9 +15,11 @@ class LatencyHistogram {
         const auto value = static_cast<uint64_t>(std::max<int64_t>(duration_ns, 0));
         counts_[bucket_of(value)] += 1;
         count_ += 1;
+        sum_ns_ += static_cast<double>(value);
         largest_ns_ = std::max(largest_ns_, value);
     }
     uint64_t count() const { return count_; }
+    double sum_s() const { return sum_ns_ / 1e9; }
     double max_us() const { return static_cast<double>(largest_ns_) / 1000.0; }
     // The duration that the fraction `quantile` of all does not exceed; 0 when there are none.
     double percentile_us(double quantile) const {
@@ -30,6 +32,16 @@ class LatencyHistogram {
             }
         }
         return 0.0;
+    }
+    // How many durations are at most this long; those within 1.6 % of it may be left out.
+    uint64_t count_up_to(int64_t edge_ns) const {
+        uint64_t seen = 0;
+        for (size_t bucket = 0;
+             bucket < counts_.size() && upper_edge(bucket) <= static_cast<uint64_t>(edge_ns);
+             ++bucket) {
+            seen += counts_[bucket];
+        }
+        return seen;
     }
 
   private:
@@ -53,6 +65,7 @@ class LatencyHistogram {
 
     std::array<uint64_t, (64 - sub_bits + 1) * sub_count> counts_{};
     uint64_t count_ = 0;
+    double sum_ns_ = 0;
     uint64_t largest_ns_ = 0;
 };
 

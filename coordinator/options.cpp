@@ -19,7 +19,7 @@ struct Typed {
     std::string block_channels = "auto", block_frames = "auto", ring_frames, on_overrun;
     std::string notify, pair_channels, fft_effort, fft, real_time;
     std::string channels, samples, nperseg, noverlap, budget_us, volts, frames, duration;
-    std::string capture, log_format, log_level;
+    std::string capture, metrics, log_format, log_level;
 };
 
 uint64_t unsigned_of(const std::string& text, const std::string& option, uint64_t least,
@@ -166,6 +166,9 @@ void fill(Options& options, const Typed& typed) {
         options.capture = CaptureOptions::parse(typed.capture);
     }
     check_feeds(options);
+    if (!typed.metrics.empty()) {
+        options.metrics = MetricsAddress::parse(typed.metrics);
+    }
     if (!typed.log_format.empty()) {
         options.log_format = parse_log_format(typed.log_format);
     }
@@ -237,6 +240,8 @@ void declare(CLI::App& app, Options& options, Typed& typed) {
     app.add_flag("--feed-insecure", options.feed_insecure,
                  "A tcp feed without keys may leave this machine")
         ->group("Output");
+    text("Output", "--metrics", typed.metrics,
+         "Serve figures to Prometheus at [ADDRESS:]PORT (127.0.0.1)");
     text("Output", "--log-format", typed.log_format,
          "text, or json: a JSON object for each line on standard error");
     text("Output", "--log-level", typed.log_level, "info, warning or error: this and graver");

@@ -10,6 +10,7 @@
 #include "common/welch_parameters.hpp"
 #include "coordinator/capture/capture_options.hpp"
 #include "coordinator/log.hpp"
+#include "coordinator/metrics/metrics_address.hpp"
 #include "coordinator/sources/source.hpp"
 #include "worker/fft_plans.hpp"
 
@@ -57,6 +58,7 @@ struct Options {
     std::string record;
     std::string report;
     std::optional<CaptureOptions> capture;
+    std::optional<MetricsAddress> metrics;
     std::string control;             // endpoint; empty: in the instance's directory
     std::vector<std::string> feeds;  // endpoints beside the one in the instance's directory
     bool feed = true;                // false: --feed none

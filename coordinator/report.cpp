@@ -338,6 +338,8 @@ Json make_report(const RunFacts& facts) {
     report["nursery"] = {{"alive", facts.supervisor->nursery_alive()},
                          {"restarts", facts.supervisor->nursery_restarts()}};
     report["feed"] = feed_of(facts.feed);
+    report["metrics"] =
+        facts.metrics_address.empty() ? Json(nullptr) : Json{{"address", facts.metrics_address}};
     report["failure"] = facts.failure.empty() ? Json(nullptr) : Json(facts.failure);
     return report;
 }

@@ -42,6 +42,7 @@ struct RunFacts {
     std::vector<const ThreadClock*> threads;  // the coordinator's, but for the main thread
     const FrameCapture* capture = nullptr;    // null: none was asked for
     const Feed* feed = nullptr;               // null: without one
+    std::string metrics_address;              // empty: no metrics are served
     std::string instance_name;
     int64_t started_ns = 0;     // monotonic, when the source was started
     int64_t ended_ns = 0;       // 0 while it runs

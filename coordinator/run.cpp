@@ -28,6 +28,7 @@
 #include "coordinator/feed_news.hpp"
 #include "coordinator/ingest.hpp"
 #include "coordinator/log.hpp"
+#include "coordinator/metrics/metrics_exporter.hpp"
 #include "coordinator/nursery.hpp"
 #include "coordinator/nursery_exec.hpp"
 #include "coordinator/preparation.hpp"
@@ -136,6 +137,10 @@ class Conductor {
         const std::string endpoint =
             run_.options.control.empty() ? run_.instance->control_endpoint() : run_.options.control;
         control_ = std::make_unique<Control>(context_, endpoint);
+        if (run_.options.metrics) {
+            metrics_ = std::make_unique<MetricsExporter>(*run_.options.metrics,
+                                                         [this] { doorbell_.ring(); });
+        }
         ask_for_real_time();
         wakeups_ = make_wakeups(run_.options.notify, *run_.ledger,
                                 run_.instance->wakeup_endpoints(), real_time_priority_);
@@ -307,6 +312,7 @@ class Conductor {
         facts_.ledger = &*run_.ledger;
         facts_.accounts = &accounts_;
         facts_.feed = feed_.get();
+        facts_.metrics_address = metrics_ ? metrics_->address() : "";
         facts_.instance_name = run_.instance->name();
         facts_.threads = {&source_clock_, &ingest_clock_, &collector_clock_};
         facts_.started_ns = monotonic_ns();  // of a run that fails before it begins
@@ -436,6 +442,9 @@ class Conductor {
             scaling_->update();
             progress_.update(facts_);
             tell_held_back();
+            if (metrics_) {
+                metrics_->update(facts_);
+            }
             if (news_) {
                 news_->update();
             }
@@ -574,6 +583,7 @@ class Conductor {
         }
         finish_recording();
         finish_feed();
+        finish_metrics();
         progress_.finish();
         tell_held_back(true);
         tell_outcome();
@@ -633,6 +643,13 @@ class Conductor {
         }
     }
 
+    // What was done last is told to whoever scrapes while outputs are being written.
+    void finish_metrics() {
+        if (metrics_ && supervisor_) {
+            metrics_->end(facts_);
+        }
+    }
+
     void tell_outcome() {
         if (!supervisor_) {
             tell_error("failed: " + failure_);
@@ -665,6 +682,7 @@ class Conductor {
             run_.ring->end_reading();
         }
         control_.reset();
+        metrics_.reset();
     }
 
     Preparation& run_;
@@ -679,6 +697,7 @@ class Conductor {
     std::unique_ptr<RecordingSink> recording_;
     std::unique_ptr<Feed> feed_;
     std::unique_ptr<FeedNews> news_;
+    std::unique_ptr<MetricsExporter> metrics_;
     Accounts accounts_;
     std::unique_ptr<Integrator> integrator_;
     std::unique_ptr<Ingest> ingest_;
