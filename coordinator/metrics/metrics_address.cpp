@@ -18,25 +18,25 @@ namespace {
                      "machine and a port from 0 to 65535, as 9760, 0.0.0.0:9760 or [::1]:9760");
 }
 
-sockaddr_in6 socket_address_6(const MetricsAddress& address) {
-    sockaddr_in6 made{};
-    made.sin6_family = AF_INET6;
-    made.sin6_port = htons(address.port);
-    inet_pton(AF_INET6, address.host.c_str(), &made.sin6_addr);
-    return made;
-}
-
-sockaddr_in socket_address_4(const MetricsAddress& address) {
+// bind() or connect(), with the address in the form that they take.
+int apply(int (*call)(int, const sockaddr*, socklen_t), int fd, const MetricsAddress& address) {
+    if (address.is_ipv6()) {
+        sockaddr_in6 made{};
+        made.sin6_family = AF_INET6;
+        made.sin6_port = htons(address.port);
+        inet_pton(AF_INET6, address.host.c_str(), &made.sin6_addr);
+        return call(fd, reinterpret_cast<const sockaddr*>(&made), sizeof made);
+    }
     sockaddr_in made{};
     made.sin_family = AF_INET;
     made.sin_port = htons(address.port);
     inet_pton(AF_INET, address.host.c_str(), &made.sin_addr);
-    return made;
+    return call(fd, reinterpret_cast<const sockaddr*>(&made), sizeof made);
 }
 
-template <typename SocketAddress>
-int bind_to(int fd, const SocketAddress& address) {
-    return bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+FileDescriptor open_socket(const MetricsAddress& address) {
+    return FileDescriptor(socket(address.is_ipv6() ? AF_INET6 : AF_INET,
+                                 SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
 const char* remedy_for(int error) {
@@ -79,18 +79,16 @@ MetricsAddress MetricsAddress::parse(const std::string& text) {
     return address;
 }
 
-std::string MetricsAddress::text(uint16_t actual_port) const {
-    return (is_ipv6() ? "[" + host + "]" : host) + ":" + std::to_string(actual_port);
+std::string MetricsAddress::text() const {
+    return (is_ipv6() ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
 
 void check_can_listen(const MetricsAddress& address) {
-    const FileDescriptor probe(
-        socket(address.is_ipv6() ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const FileDescriptor probe = open_socket(address);
     const int on = 1;
     int outcome = probe ? setsockopt(probe.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) : -1;
     if (outcome == 0) {
-        outcome = address.is_ipv6() ? bind_to(probe.get(), socket_address_6(address))
-                                    : bind_to(probe.get(), socket_address_4(address));
+        outcome = apply(bind, probe.get(), address);
     }
     // Two may be bound with SO_REUSEADDR as long as neither listens.
     if (outcome != 0 || listen(probe.get(), 1) != 0) {
@@ -98,6 +96,12 @@ void check_can_listen(const MetricsAddress& address) {
         throw UsageError("cannot serve --metrics at " + address.text() + ": " + errno_text(error) +
                          "; " + remedy_for(error));
     }
+}
+
+void knock(const MetricsAddress& address) {
+    const FileDescriptor visitor = open_socket(address);
+    // Begun is enough; whoever listens sees it at once.
+    static_cast<void>(apply(connect, visitor.get(), address));
 }
 
 }  // namespace echelle

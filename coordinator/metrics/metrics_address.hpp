@@ -13,13 +13,13 @@ struct MetricsAddress {
     // "9760", "0.0.0.0:9760", "[::1]:9760". Throws UsageError.
     static MetricsAddress parse(const std::string& text);
     bool is_ipv6() const { return host.find(':') != std::string::npos; }
-    // As in a URL, with another port where the system has chosen one.
-    std::string text(uint16_t actual_port) const;
-    std::string text() const { return text(port); }
+    std::string text() const;  // as in a URL
 };
 
 // Throws UsageError when nobody can listen there: the port is taken, the address is not this
 // machine's, or the system forbids it.
 void check_can_listen(const MetricsAddress& address);
+// Connects and leaves: wakes whoever waits for connections there.
+void knock(const MetricsAddress& address);
 
 }  // namespace echelle

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <exception>
+#include <future>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -113,7 +114,7 @@ class MetricsExporter::Desk : public prometheus::Collectable {
 
 class MetricsExporter::Server {
   public:
-    Server(const MetricsAddress& address, const std::shared_ptr<Desk>& desk) {
+    Server(const MetricsAddress& address, const std::shared_ptr<Desk>& desk) : address_(address) {
         std::exception_ptr failure;
         // CivetWeb's threads inherit the priority of the one that makes them.
         std::thread([&] {
@@ -131,10 +132,21 @@ class MetricsExporter::Server {
                              ": its port was taken just now, or there is no memory for its "
                              "threads; give another port");
         }
+        address_.port = static_cast<uint16_t>(exposer_->GetListeningPorts().at(0));
     }
-    uint16_t port() const { return static_cast<uint16_t>(exposer_->GetListeningPorts().at(0)); }
+    ~Server() {
+        // CivetWeb looks every two seconds whether it is to end, and whenever somebody connects.
+        const auto ended = std::async(std::launch::async, [this] { exposer_.reset(); });
+        do {
+            knock(address_);
+        } while (ended.wait_for(std::chrono::milliseconds(10)) != std::future_status::ready);
+    }
+    Server(const Server&) = delete;
+    Server& operator=(const Server&) = delete;
+    const MetricsAddress& address() const { return address_; }
 
   private:
+    MetricsAddress address_;  // with the port that the system has chosen for 0
     std::unique_ptr<prometheus::Exposer> exposer_;
 };
 
@@ -142,7 +154,7 @@ MetricsExporter::MetricsExporter(const MetricsAddress& address, std::function<vo
     : desk_(std::make_shared<Desk>(std::move(wake))) {
     check_can_listen(address);
     server_ = std::make_unique<Server>(address, desk_);
-    address_ = address.text(server_->port());
+    address_ = server_->address().text();
 }
 
 MetricsExporter::~MetricsExporter() {

@@ -239,8 +239,8 @@ void add_feed(FamilyList& list, const FeedBooks& feed) {
     list.counter("echelle_feed_messages_total", "Messages published.", whole(feed.published));
     list.counter("echelle_feed_missed_total", "Spectra that the feed's thread came too late for.",
                  whole(feed.missed));
-    list.counter("echelle_feed_queue_full_total",
-                 "Messages that a subscriber's queue did not take.", whole(feed.queue_full));
+    list.counter("echelle_feed_queue_full_total", "Times that a subscriber's queue ran full.",
+                 whole(feed.queue_full));
     list.counter("echelle_feed_events_lost_total", "Events that did not get into the feed.",
                  whole(feed.events_lost));
     list.counter("echelle_feed_refused_total", "Connections that the feed has refused.",
