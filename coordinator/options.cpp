@@ -7,8 +7,8 @@
 #include <CLI/CLI.hpp>
 
 #include "common/error.hpp"
+#include "common/feed_endpoint.hpp"
 #include "common/rational.hpp"
-#include "coordinator/sinks/feed_endpoint.hpp"
 
 namespace echelle {
 namespace {
@@ -110,20 +110,8 @@ void check_feeds(Options& options) {
         options.feeds.clear();
         options.feed = false;
     }
-    for (const std::string& endpoint : options.feeds) {
-        check_feed_endpoint(endpoint);
-        if (leaves_machine(endpoint) && options.feed_key.empty() && !options.feed_insecure) {
-            throw UsageError("--feed '" + endpoint +
-                             "' leaves this machine without keys: give --feed-key and --feed-allow "
-                             "(echellectl keys), an address of 127.0.0.1, or --feed-insecure to "
-                             "let whoever reaches the port read");
-        }
-    }
-    if (options.feed_key.empty() != options.feed_allow.empty()) {
-        throw UsageError(
-            "--feed-key and --feed-allow go together: the feed's own keys, and the list of those "
-            "who may subscribe");
-    }
+    check_feed_access("--feed",
+                      {options.feeds, options.feed_key, options.feed_allow, options.feed_insecure});
 }
 
 void fill(Options& options, const Typed& typed) {

@@ -14,9 +14,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "common/feed_interest.hpp"
 #include "common/file_descriptor.hpp"
 #include "common/spectrum_ring.hpp"
-#include "coordinator/sinks/feed_interest.hpp"
 #include "coordinator/sinks/feed_marks.hpp"
 
 namespace echelle {

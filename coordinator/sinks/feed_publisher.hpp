@@ -12,11 +12,11 @@
 #include <zmq.hpp>
 
 #include "common/curve_keys.hpp"
+#include "common/feed_gate.hpp"
+#include "common/feed_socket.hpp"
 #include "common/spectrum_ring.hpp"
 #include "common/spectrum_ring_door.hpp"
 #include "coordinator/sinks/feed_exchange.hpp"
-#include "coordinator/sinks/feed_gate.hpp"
-#include "coordinator/sinks/feed_socket.hpp"
 
 namespace echelle {
 

@@ -1,5 +1,5 @@
 // Who wants what, the limits of it, the marks that become events, and what --feed may be.
-#include "coordinator/sinks/feed_interest.hpp"
+#include "common/feed_interest.hpp"
 
 #include <fstream>
 #include <string>
@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "common/error.hpp"
+#include "common/feed_endpoint.hpp"
 #include "common/packet.hpp"
-#include "coordinator/sinks/feed_endpoint.hpp"
 #include "coordinator/sinks/feed_marks.hpp"
 
 namespace echelle {
@@ -146,15 +146,15 @@ TEST(FeedEndpoint, RefusesWhatCannotBeBoundWithoutHarm) {
     for (const char* bad :
          {"", "none", "udp://127.0.0.1:1", "inproc://x", "ipc://", "tcp://", "tcp://127.0.0.1",
           "tcp://127.0.0.1:", "tcp://127.0.0.1:0", "tcp://127.0.0.1:70000", "tcp://:5570"}) {
-        EXPECT_THROW(check_feed_endpoint(bad), UsageError) << bad;
+        EXPECT_THROW(check_feed_endpoint("--feed", bad), UsageError) << bad;
     }
-    EXPECT_THROW(check_feed_endpoint("ipc:///" + std::string(107, 'x')), UsageError);
+    EXPECT_THROW(check_feed_endpoint("--feed", "ipc:///" + std::string(107, 'x')), UsageError);
     const std::string file = "/tmp/echelle-unit-endpoint-" + std::to_string(getpid());
     std::ofstream(file) << "somebody's data";
-    EXPECT_THROW(check_feed_endpoint("ipc://" + file), UsageError);
+    EXPECT_THROW(check_feed_endpoint("--feed", "ipc://" + file), UsageError);
     unlink(file.c_str());
-    check_feed_endpoint("ipc://" + file);
-    check_feed_endpoint("tcp://*:5570");
+    check_feed_endpoint("--feed", "ipc://" + file);
+    check_feed_endpoint("--feed", "tcp://*:5570");
 }
 
 }  // namespace

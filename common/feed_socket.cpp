@@ -1,4 +1,4 @@
-#include "coordinator/sinks/feed_socket.hpp"
+#include "common/feed_socket.hpp"
 
 #include <algorithm>
 #include <array>
@@ -11,7 +11,7 @@
 #include <sys/un.h>
 
 #include "common/error.hpp"
-#include "coordinator/sinks/feed_endpoint.hpp"
+#include "common/feed_endpoint.hpp"
 
 namespace echelle {
 namespace {
@@ -97,7 +97,7 @@ void FeedSocket::bind(const std::string& endpoint) {
             ports_.push_back(port_of(bound));
         }
     } catch (const zmq::error_t& error) {
-        throw UsageError("--feed '" + endpoint + "' cannot be used: " + error.what());
+        throw UsageError("the feed's endpoint '" + endpoint + "' cannot be used: " + error.what());
     }
 }
 

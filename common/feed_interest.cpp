@@ -1,4 +1,4 @@
-#include "coordinator/sinks/feed_interest.hpp"
+#include "common/feed_interest.hpp"
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 // before it takes effect, a connection that asks for too much is closed, and it is counted when a
 // subscriber's queue runs full.
 //
-// Owned and called by the feed's thread.
+// Owned and called by one thread: the feed's of a coordinator, the only one of a hub.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 #include <zmq.hpp>
 
 #include "common/curve_keys.hpp"
-#include "coordinator/sinks/feed_interest.hpp"
+#include "common/feed_interest.hpp"
 
 namespace echelle {
 

@@ -1,8 +1,8 @@
 // Who subscribes to what, so that nothing is made that nobody wants, and no subscriber can hold
 // more than a bounded table. Topics: docs/feed.md.
 //
-// Owned by the feed's thread; wants_channel() and the other questions of that kind are for any
-// thread.
+// Owned by the thread that owns the feed's socket; wants_channel() and the other questions of that
+// kind are for any thread.
 #pragma once
 
 #include <array>
@@ -42,6 +42,7 @@ struct FeedLimits {
 
 class FeedInterest {
   public:
+    // `channels` 0: only the limits and counts are of interest.
     FeedInterest(uint32_t channels, const FeedLimits& limits);
 
     // A connection, by its descriptor's number, has come. False: it is one too many.

@@ -1,12 +1,12 @@
-#include "coordinator/sinks/feed_gate.hpp"
+#include "common/feed_gate.hpp"
 
+#include <utility>
 #include <vector>
 
 #include <sys/stat.h>
 
 #include "common/curve_keys.hpp"
 #include "common/error.hpp"
-#include "coordinator/log.hpp"
 
 namespace echelle {
 namespace {
@@ -24,9 +24,10 @@ timespec modification_of(const std::string& path) {
 
 }  // namespace
 
-FeedGate::FeedGate(zmq::context_t& context, const std::string& allow_path)
+FeedGate::FeedGate(zmq::context_t& context, const std::string& allow_path, Warn warn)
     : socket_(context, zmq::socket_type::rep),
       path_(allow_path),
+      warn_(std::move(warn)),
       modified_(modification_of(allow_path)),
       allowed_(read_public_keys(allow_path)) {
     socket_.set(zmq::sockopt::linger, 0);
@@ -42,7 +43,7 @@ void FeedGate::refresh() {
     try {
         allowed_ = read_public_keys(path_);
     } catch (const UsageError& error) {
-        warn(std::string("the list of who may subscribe stays as it was: ") + error.what());
+        warn_(std::string("the list of who may subscribe stays as it was: ") + error.what());
     }
 }
 
