@@ -72,6 +72,8 @@ class SpectrumRingReader:
         self._feed = subscribe(target, channels=[], queue=16)
         try:
             self.hello = self._feed.wait_for_hello()
+            if "ring_socket" not in self.hello:
+                raise FeedError(f"{self._feed.endpoint} has no ring of spectra; use subscribe()")
             self._map = _receive_region(self.hello["ring_socket"])
         except BaseException:
             self._feed.close()
