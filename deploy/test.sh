@@ -28,7 +28,8 @@ configure fuzz
 build fuzz
 step "address and undefined-behaviour sanitizers: build"
 configure asan
-build asan
+build asan --target unit_client unit_common unit_coordinator unit_data_path unit_fpga_sim \
+    unit_shared unit_worker echelle-coordinator echelle-fpga-sim echellectl
 step "thread sanitizer: build of the rooms that share memory"
 configure tsan
 build tsan --target unit_shared unit_data_path

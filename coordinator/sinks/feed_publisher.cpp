@@ -54,7 +54,7 @@ FeedPublisher::FeedPublisher(const FeedSetup& setup, FeedExchange& exchange)
 std::optional<FeedGate> FeedPublisher::make_gate(zmq::context_t& context, const FeedSetup& setup) {
     std::optional<FeedGate> gate;
     if (!setup.allow_path.empty()) {
-        gate.emplace(context, setup.allow_path, warn);
+        gate.emplace(context, setup.allow_path, [](const std::string& why) { warn(why); });
     }
     return gate;
 }
