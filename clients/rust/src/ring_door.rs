@@ -91,7 +91,7 @@ pub(crate) fn receive_region(path: &Path) -> Result<Region, FeedError> {
 /// The content of the answer, and the descriptor that came with it.
 fn receive_descriptor(door: RawFd) -> io::Result<(Vec<u8>, Option<OwnedFd>)> {
     let mut content = [0u8; ANSWER_BYTES];
-    // CMSG_SPACE of one descriptor is 24 bytes; aligned as a cmsghdr.
+    // A cmsghdr and one descriptor are 20 bytes; aligned as a cmsghdr.
     let mut control = [0u64; 3];
     let mut part = libc::iovec {
         iov_base: content.as_mut_ptr().cast(),
@@ -102,7 +102,9 @@ fn receive_descriptor(door: RawFd) -> io::Result<(Vec<u8>, Option<OwnedFd>)> {
     message.msg_iov = &mut part;
     message.msg_iovlen = 1;
     message.msg_control = control.as_mut_ptr().cast();
-    message.msg_controllen = mem::size_of_val(&control) as _;
+    // Room for one: more would be open, and nobody's.
+    // SAFETY: computes a size.
+    message.msg_controllen = unsafe { libc::CMSG_LEN(mem::size_of::<RawFd>() as u32) } as _;
     let received = loop {
         // SAFETY: `message` refers to buffers of the sizes that it states.
         let received = unsafe {
