@@ -124,8 +124,9 @@ Instance Instance::lock(const std::string& wanted_name) {
         if (monotonic_ns() >= deadline) {
             if (!wanted_name.empty()) {
                 throw UsageError("instance '" + wanted_name +
-                                 "' is running already: stop it with `echellectl --name " +
-                                 wanted_name + " stop`, or give another --name");
+                                 "' is running already: stop it (a coordinator with `echellectl "
+                                 "--name " +
+                                 wanted_name + " stop`), or give another --name");
             }
             instance.name_ = std::string(default_instance_name) + "-" + std::to_string(getpid());
         }

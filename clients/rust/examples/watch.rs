@@ -8,7 +8,7 @@
 //! the last one, what was missed.
 
 use std::error::Error;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ fn print_recording(to: &mut impl Write, path: &str) -> Result<u64, Box<dyn Error
 }
 
 fn watch(arguments: &[&str], words: &[String]) -> Result<(), Box<dyn Error>> {
-    let mut to = BufWriter::new(io::stdout());
+    let mut to = io::stdout(); // line by line: whoever watches does not wait
     let mut options = SubscribeOptions::default();
     let missed = match arguments {
         ["--recording", path] => print_recording(&mut to, path)?,
