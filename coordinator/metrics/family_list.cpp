@@ -2,10 +2,22 @@
 
 #include <algorithm>
 
+#include <nlohmann/json.hpp>
+
 namespace echelle {
 
 using prometheus::ClientMetric;
 using prometheus::MetricType;
+
+namespace {
+
+// A file's name may be anything, but a Prometheus server refuses an answer that is not UTF-8.
+std::string as_utf8(const std::string& text) {
+    using Json = nlohmann::json;
+    return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+}  // namespace
 
 void FamilyList::counter(const std::string& name, const std::string& help, double value,
                          const MetricLabels& labels) {
@@ -19,7 +31,11 @@ void FamilyList::gauge(const std::string& name, const std::string& help, double 
 
 void FamilyList::info(const std::string& name, const std::string& help,
                       const MetricLabels& labels) {
-    gauge(name, help, 1, labels);
+    MetricLabels readable;
+    for (const auto& [label, value] : labels) {
+        readable.emplace_back(label, as_utf8(value));
+    }
+    gauge(name, help, 1, readable);
 }
 
 void FamilyList::histogram(const std::string& name, const std::string& help,

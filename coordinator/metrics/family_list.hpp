@@ -19,7 +19,7 @@ class FamilyList {
                  const MetricLabels& labels = {});
     void gauge(const std::string& name, const std::string& help, double value,
                const MetricLabels& labels = {});
-    // 1, for the sake of its labels.
+    // 1, for the sake of its labels, which may be any text.
     void info(const std::string& name, const std::string& help, const MetricLabels& labels);
     void histogram(const std::string& name, const std::string& help,
                    prometheus::ClientMetric::Histogram values, const MetricLabels& labels = {});

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <condition_variable>
 #include <exception>
-#include <future>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -77,7 +77,7 @@ class MetricsExporter::Desk : public prometheus::Collectable {
     }
 
     // ---- the main thread
-    bool is_asked() const { return asked_.exchange(false, std::memory_order_relaxed); }
+    bool is_asked() { return asked_.exchange(false, std::memory_order_relaxed); }
     void leave(std::shared_ptr<const MetricsBooks> books) {
         const std::lock_guard lock(mutex_);
         books_ = std::move(books);
@@ -136,10 +136,23 @@ class MetricsExporter::Server {
     }
     ~Server() {
         // CivetWeb looks every two seconds whether it is to end, and whenever somebody connects.
-        const auto ended = std::async(std::launch::async, [this] { exposer_.reset(); });
-        do {
-            knock(address_);
-        } while (ended.wait_for(std::chrono::milliseconds(10)) != std::future_status::ready);
+        std::atomic<bool> ended{false};
+        std::thread visitor;
+        try {
+            visitor = std::thread([this, &ended] {
+                while (!ended.load(std::memory_order_relaxed)) {
+                    knock(address_);
+                    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+                }
+            });
+        } catch (const std::system_error&) {
+            // No room for a thread: then it takes the two seconds.
+        }
+        exposer_.reset();
+        ended.store(true, std::memory_order_relaxed);
+        if (visitor.joinable()) {
+            visitor.join();
+        }
     }
     Server(const Server&) = delete;
     Server& operator=(const Server&) = delete;
