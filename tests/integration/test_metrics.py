@@ -408,6 +408,8 @@ def test_the_dashboards_queries_return_data_from_a_live_run(place):
     subscriber.subscribe("psd/")
     server = Prometheus(place, [of_card.address, simulated.address])
     assert wait_until(server.is_there)
+    # A counter shows an increase only to whoever knows it from before.
+    assert wait_until(lambda: len(server.ask("echelle_worker_deaths_total")) == 2, pause_s=0.2)
     os.kill(simulated.status()["workers"][0]["pid"], signal.SIGKILL)
 
     missing = []
