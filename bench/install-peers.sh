@@ -4,6 +4,6 @@
 set -euo pipefail
 
 packages=(libbenchmark-dev protobuf-compiler libprotobuf-dev libliquid-dev
-          gnuradio python3-scipy python3-numpy)
+          gnuradio python3-scipy python3-numpy mosquitto python3-paho-mqtt)
 
 bash "$(dirname "$0")/../deploy/install-packages.sh" "${packages[@]}"
