@@ -22,7 +22,8 @@ constexpr int64_t second_ns = 1'000'000'000;
 constexpr int look_ms = 200;             // libmosquitto looks after the keepalive when it is called
 constexpr int64_t grace_ns = second_ns;  // for the last words, beyond the deadline
 constexpr int64_t repeat_ns = 60 * second_ns;  // the same trouble is told again so often
-constexpr size_t batch = 64;                   // messages between two looks at what comes in
+constexpr int suspicious_losses = 3;
+constexpr size_t batch = 64;  // messages between two looks at what comes in
 
 void leave_signals_to_the_main_thread() {
     sigset_t all;
@@ -142,14 +143,34 @@ bool BrokerConnection::gives_up(const LinkEnd& end) {
            (leaving_ || nothing_waits || monotonic_ns() >= deadline_ns_ || end.is_take_over);
 }
 
+bool BrokerConnection::has_held() const {
+    return connected_ns_ != 0 &&
+           static_cast<double>(monotonic_ns() - connected_ns_) / 1e9 >= options_.stable_s;
+}
+
+// Brokers that do not say why they close a connection (MQTT 3.1.1, and mosquitto 2.0.11 in either
+// version) close the older one of two with the same client id. Of a broker that restarts, a try
+// fails in between.
+LinkEnd BrokerConnection::suspecting_a_twin(LinkEnd end) {
+    if (connected_ns_ == 0 || has_held() || end.cause != "connection_lost") {
+        quick_losses_ = 0;
+        return end;
+    }
+    ++quick_losses_;
+    if (quick_losses_ >= suspicious_losses) {
+        end = {"closed_again",
+               "it lets us in and closes the connection again: another client may have our client "
+               "id; give each gateway its own --client-id",
+               false, true};
+    }
+    return end;
+}
+
 double BrokerConnection::wait_after(const LinkEnd& end) {
-    const bool has_held =
-        connected_ns_ != 0 &&
-        static_cast<double>(monotonic_ns() - connected_ns_) / 1e9 >= options_.stable_s;
     if (end.is_take_over) {
         return backoff_.next_after_take_over_s();
     }
-    if (has_held) {
+    if (has_held()) {
         backoff_.reset();
     }
     return backoff_.next_s();
@@ -161,6 +182,7 @@ LinkEnd BrokerConnection::live_once() {
     if (end.is_tcp_failure && may_have_another_address) {
         end = try_address(AddressFamily::ipv4);  // "localhost" is ::1 first
     }
+    end = suspecting_a_twin(end);
     const std::lock_guard lock(mutex_);
     figures_.is_connected = false;
     figures_.last_end = end.text;

@@ -89,6 +89,8 @@ class BrokerConnection {
     bool is_finishing() const;
     int64_t deadline() const;
     bool gives_up(const LinkEnd& end);
+    bool has_held() const;
+    LinkEnd suspecting_a_twin(LinkEnd end);
     double wait_after(const LinkEnd& end);
 
     const BrokerOptions options_;
@@ -102,6 +104,7 @@ class BrokerConnection {
     std::optional<int> goodbye_id_;              // of the last status, while it is under way
     bool goodbye_done_ = false;
     bool leaving_ = false;
+    int quick_losses_ = 0;  // connections in a row that did not hold, and no try failed between
     bool told_refusal_ = false;
     bool told_too_large_ = false;
     int64_t connected_ns_ = 0;

@@ -47,7 +47,6 @@ void Gateway::begin_run(const RunDescription& description, const std::string& to
     ++books_.runs;
     // Their sequences go on from run to run.
     channels_.resize(std::max<size_t>(channels_.size(), run_.channels));
-    values_.resize(run_.bins);
     check_bands();
 }
 
@@ -122,6 +121,7 @@ void Gateway::take_spectrum(const client::Message& message, int64_t now_ns) {
         return;
     }
     if (!options_.bands.empty() || options_.peaks > 0) {
+        values_.resize(packet.fft_size);
         packet.copy_values(values_);
     }
     publish_bands(packet, channel);

@@ -9,7 +9,9 @@
 #include <mqtt_protocol.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include "clients/mqtt/library_assertion.hpp"
 #include "common/error.hpp"
 
 namespace echelle::mqtt {
@@ -183,7 +185,8 @@ void MqttLink::set_options(const Will& will) {
     mosquitto_int_option(client, MOSQ_OPT_PROTOCOL_VERSION,
                          is_5 ? MQTT_PROTOCOL_V5 : MQTT_PROTOCOL_V311);
     mosquitto_int_option(client, MOSQ_OPT_TCP_NODELAY, 1);
-    mosquitto_max_inflight_messages_set(client, options_.window);
+    // Beside the window there are a status and a description.
+    mosquitto_max_inflight_messages_set(client, options_.window + 2);
     mosquitto_will_set(client, will.topic.c_str(), static_cast<int>(will.payload.size()),
                        will.payload.data(), 1, true);
     if (!options_.user.empty()) {
@@ -227,7 +230,7 @@ int MqttLink::descriptor() const {
 }
 
 bool MqttLink::wants_write() const {
-    return mosquitto_want_write(client_.get());
+    return client_ && mosquitto_want_write(client_.get());
 }
 
 void MqttLink::note_failed_connect() {
@@ -243,7 +246,7 @@ void MqttLink::serve(short events) {
         note_failed_connect();
     }
     if (!end_ && (events & (POLLIN | POLLERR | POLLHUP)) != 0) {
-        check(mosquitto_loop_read(client_.get(), 1));
+        read();
     }
     if (!end_ && (events & POLLOUT) != 0) {
         check(mosquitto_loop_write(client_.get(), 1));
@@ -251,6 +254,21 @@ void MqttLink::serve(short events) {
     if (!end_) {
         check(mosquitto_loop_misc(client_.get()));
     }
+}
+
+// Its memory is given up when the library fails in it: a few kilobytes, once for a connection.
+void MqttLink::read() {
+    const auto read_once = [](void* client) {
+        return mosquitto_loop_read(static_cast<mosquitto*>(client), 1);
+    };
+    int code = 0;
+    if (survives_assertion(read_once, client_.get(), code)) {
+        check(code);
+        return;
+    }
+    ::close(descriptor());
+    static_cast<void>(client_.release());
+    end_ = {"protocol_error", "what it says is more than libmosquitto can read"};
 }
 
 void MqttLink::check(int code) {
@@ -268,12 +286,17 @@ LinkEnd MqttLink::end_of(int code) const {
         case MOSQ_ERR_SUCCESS:
             return {"left", "we have left it"};
         case MOSQ_ERR_ERRNO:
-            return connected_ ? LinkEnd{"connection_lost", errno_text()} : tcp_failure(errno);
+            if (connected_) {
+                return {"connection_lost", errno_text()};
+            }
+            return errno == ECONNRESET || errno == EPIPE ? closed_at_once() : tcp_failure(errno);
         case MOSQ_ERR_NO_CONN:
         case MOSQ_ERR_CONN_LOST:
-            return leaving_     ? LinkEnd{"left", "we have left it"}
-                   : connected_ ? LinkEnd{"connection_lost", "the connection was closed"}
-                                : LinkEnd{"closed_at_once", "it closes the connection at once"};
+            if (leaving_) {
+                return {"left", "we have left it"};
+            }
+            return connected_ ? LinkEnd{"connection_lost", "the connection was closed"}
+                              : closed_at_once();
         case MOSQ_ERR_EAI:
         case MOSQ_ERR_LOOKUP:
             return {"no_such_host", "its name '" + options_.address.host + "' cannot be resolved"};
@@ -292,6 +315,15 @@ LinkEnd MqttLink::end_of(int code) const {
             return {"protocol_error",
                     std::string("what it says is no MQTT: ") + mosquitto_strerror(code)};
     }
+}
+
+// In TLS 1.3 a broker that refuses our certificate says so after the handshake, if at all.
+LinkEnd MqttLink::closed_at_once() const {
+    return {"closed_at_once",
+            std::string("it closes the connection at once") +
+                (options_.address.is_tls
+                     ? ": it may refuse our certificate, or want one (--cert and --key)"
+                     : ": is it an MQTT broker, without TLS?")};
 }
 
 void MqttLink::limit_stale_bytes() {

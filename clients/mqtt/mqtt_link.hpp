@@ -86,8 +86,10 @@ class MqttLink {
     void set_options(const Will& will);
     void set_tls();
     void note_failed_connect();
+    void read();
     void check(int code);
     LinkEnd end_of(int code) const;
+    LinkEnd closed_at_once() const;
     void limit_stale_bytes();
 
     const BrokerOptions& options_;

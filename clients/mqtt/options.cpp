@@ -164,7 +164,7 @@ SpectraForm form_of(const std::string& text) {
     if (text == "none") {
         return SpectraForm::none;
     }
-    if (text == "1.1" || text == "psd") {
+    if (text == "1.1") {
         return SpectraForm::psd;
     }
     if (text == "psd16") {

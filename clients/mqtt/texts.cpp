@@ -15,7 +15,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr int feed_version = 1;
 constexpr uint32_t most_channels = 65'536;
-constexpr uint32_t most_bins = 1U << 28;
+constexpr uint32_t most_bins = 1U << 24;  // of 64 MiB: the feed's messages are not longer
+constexpr int deepest = 32;               // writing JSON takes stack for each level
 
 std::string text_of(const Json& content, int indent = -1) {
     return content.dump(indent, ' ', false, Json::error_handler_t::replace);
@@ -26,8 +27,13 @@ Json begun(const Stamp& stamp) {
 }
 
 std::optional<Json> object_of(const std::string& text) {
-    Json content = Json::parse(text, nullptr, false);
-    return content.is_object() ? std::optional(std::move(content)) : std::nullopt;
+    bool is_too_deep = false;
+    const auto look = [&is_too_deep](int depth, Json::parse_event_t /*event*/, Json& /*parsed*/) {
+        is_too_deep = is_too_deep || depth > deepest;
+        return depth <= deepest;  // what is deeper is not kept
+    };
+    Json content = Json::parse(text, look, false);
+    return content.is_object() && !is_too_deep ? std::optional(std::move(content)) : std::nullopt;
 }
 
 // A key of the description; of another kind or beyond its range, it is none.
