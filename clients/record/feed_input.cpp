@@ -89,10 +89,7 @@ class RingInput : public PacketInput {
 
     Arrival next(client::SpectrumPacket& packet, std::chrono::milliseconds patience) override {
         auto entry = ring_.next();
-        if (!entry) {
-            if (ring_.ended()) {
-                return Arrival::ended;
-            }
+        if (!entry && !ring_.ended()) {
             ring_.wait(patience);
             entry = ring_.next();
         }

@@ -337,7 +337,8 @@ FileDatasets open_datasets(hid_t file, const std::string& path) {
     }
     const Hdf5Handle properties(need(H5Dget_create_plist(datasets.spectra.get()), "read", path));
     std::array<hsize_t, 3> chunk{};
-    if (H5Pget_chunk(properties.get(), 3, chunk.data()) != 3 || chunk[0] == 0 || chunk[1] == 0) {
+    if (H5Pget_chunk(properties.get(), 3, chunk.data()) != 3 ||
+        chunk[2] != extent_of(datasets.spectra, 3, path)[2]) {
         throw not_ours(path);
     }
     datasets.chunk = {chunk[0], chunk[1]};

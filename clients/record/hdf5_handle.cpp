@@ -16,8 +16,11 @@ herr_t take_first(unsigned int /*number*/, const H5E_error2_t* error, void* text
 }  // namespace
 
 void quiet_hdf5() {
-    H5dont_atexit();
     H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+}
+
+void leave_hdf5_open_at_exit() {
+    H5dont_atexit();
 }
 
 std::string hdf5_cause() {

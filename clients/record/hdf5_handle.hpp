@@ -36,9 +36,12 @@ class Hdf5Handle {
     hid_t id_ = H5I_INVALID_HID;
 };
 
-// The library prints each failure on standard error, and ends with a clean-up of its own, unless
-// told not to. To be called before anything else of it.
+// The library prints each failure on standard error, for each thread, unless told not to. To be
+// called by every thread that uses it.
 void quiet_hdf5();
+// And it closes what is open when the process ends, also what was abandoned. To be called before
+// anything else of it.
+void leave_hdf5_open_at_exit();
 
 // Why the last call failed: the innermost message of the library's stack.
 std::string hdf5_cause();

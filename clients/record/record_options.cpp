@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <map>
+#include <filesystem>
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <unistd.h>
 
 #include "common/error.hpp"
 #include "common/instance.hpp"
@@ -21,12 +22,11 @@ struct Arguments {
     std::string name;
     std::string endpoint;
     std::vector<uint32_t> channels;
+    std::string transport = "auto";
     uint64_t queue_mib = 256;
 };
 
 void declare(CLI::App& app, RecordOptions& options, Arguments& arguments) {
-    const std::map<std::string, Transport> transports{
-        {"auto", Transport::automatic}, {"ring", Transport::ring}, {"feed", Transport::feed}};
     constexpr double longest = 1e9;
     app.add_option("FILE", options.writer.path, "The file; one that is there is continued")
         ->required();
@@ -38,10 +38,12 @@ void declare(CLI::App& app, RecordOptions& options, Arguments& arguments) {
                    "Read this recording (of --record) instead of a feed")
         ->excludes(name)
         ->excludes(endpoint);
-    app.add_option("--channels", arguments.channels, "Channels, as 0,3,7 (all)")->delimiter(',');
-    app.add_option("--transport", options.feed.transport,
+    app.add_option("--channels", arguments.channels, "Channels, as 0,3,7 (all)")
+        ->delimiter(',')
+        ->allow_extra_args(false);  // FILE may follow
+    app.add_option("--transport", arguments.transport,
                    "auto, ring (shared memory) or feed (messages)")
-        ->transform(CLI::CheckedTransformer(transports));
+        ->check(CLI::IsMember({"auto", "ring", "feed"}));
     auto* server_key = app.add_option("--server-key", options.feed.server_key_file,
                                       "Public key of a tcp feed (NAME.pub)");
     auto* key = app.add_option("--key", options.feed.key_file, "Own secret key (NAME.key)");
@@ -70,6 +72,15 @@ void declare(CLI::App& app, RecordOptions& options, Arguments& arguments) {
     app.add_flag("--quiet", options.writer.quiet, "Say nothing but errors");
 }
 
+void check_folder(const std::string& path) {
+    const auto parent = std::filesystem::path(path).parent_path();
+    const std::string folder = parent.empty() ? "." : parent.string();
+    if (access(folder.c_str(), W_OK | X_OK) != 0) {
+        throw UsageError("cannot write into " + folder + ": " + errno_text() +
+                         "; name a file in a directory that you can write");
+    }
+}
+
 std::string one_line(std::string text) {
     std::replace_if(
         text.begin(), text.end(), [](char c) { return c >= 0 && c < ' '; }, ' ');
@@ -92,6 +103,11 @@ std::optional<RecordOptions> parse_record_options(int argc, char** argv) {
     } catch (const CLI::CallForVersion&) {
         std::printf("echelle-record %s\n", ECHELLE_VERSION);
         return std::nullopt;
+    } catch (const CLI::RequiredError& error) {
+        const std::vector<std::string> unknown = app.remaining();
+        throw UsageError(
+            (unknown.empty() ? error.what() : "there is no option '" + unknown.front() + "'") +
+            std::string(" (see --help)"));
     } catch (const CLI::Error& error) {
         throw UsageError(one_line(error.what()) + " (see --help)");
     }
@@ -108,10 +124,14 @@ std::optional<RecordOptions> parse_record_options(int argc, char** argv) {
         channels.erase(std::unique(channels.begin(), channels.end()), channels.end());
         options.feed.channels = channels;
     }
+    options.feed.transport = arguments.transport == "ring"   ? Transport::ring
+                             : arguments.transport == "feed" ? Transport::feed
+                                                             : Transport::automatic;
     if (options.feed.transport == Transport::ring && options.feed.channels) {
         throw UsageError(
             "--transport ring reads all channels: leave out --channels, or --transport");
     }
+    check_folder(options.writer.path);
     options.writer.queue_bytes = arguments.queue_mib << 20;
     return options;
 }

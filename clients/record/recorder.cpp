@@ -204,6 +204,7 @@ void stop_recording() {
 }
 
 void record_spectra(const RecordOptions& options) {
+    leave_hdf5_open_at_exit();
     quiet_hdf5();
     RecordReport report;
     const int64_t begun_ns = monotonic_ns();

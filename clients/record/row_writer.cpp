@@ -81,6 +81,7 @@ void RowWriter::finish() {
 
 void RowWriter::run() {
     try {
+        quiet_hdf5();
         work();
     } catch (const std::exception&) {
         give_up();
@@ -94,9 +95,14 @@ void RowWriter::run() {
     }
 }
 
+// What was written since the last flush may or may not be found in the file: it counts as lost.
 void RowWriter::give_up() {
     if (file_) {
-        books_.write_failed += file_->forget_unwritten();
+        books_.write_failed += file_->forget_unwritten() + unflushed_.spectra;
+        books_.written -= unflushed_.spectra;
+        books_.rows -= unflushed_.rows;
+        books_.rows_incomplete -= unflushed_.rows_incomplete;
+        books_.files.back().rows -= unflushed_.rows;
         file_->abandon();
         books_.files.back().bytes = file_->bytes();
     }
@@ -134,10 +140,10 @@ void RowWriter::work() {
             (file_->is_batch_full() || now_ns - oldest_unwritten_ns_ >= flush_ns)) {
             write_batch();
         }
-        if (!is_flushed_ && now_ns - flushed_ns_ >= flush_ns / 2) {
+        if (unflushed_.rows > 0 && now_ns - flushed_ns_ >= flush_ns / 2) {
             file_->flush();
             flushed_ns_ = now_ns;
-            is_flushed_ = true;
+            unflushed_ = {};
         }
     }
     close_file();
@@ -149,9 +155,14 @@ void RowWriter::put(SpectrumRow row) {
             books_.disk_full += row.present;
             return;
         }
-        close_file();
-        ++file_number_;
-        open_file();
+        try {
+            close_file();
+            ++file_number_;
+            open_file();
+        } catch (const std::exception&) {
+            books_.write_failed += row.present;
+            throw;
+        }
     }
     if (file_->unwritten_rows() == 0) {
         oldest_unwritten_ns_ = monotonic_ns();
@@ -214,7 +225,7 @@ void RowWriter::close_file() {
     }
     file_->close();
     books_.files.back().bytes = file_->bytes();
-    is_flushed_ = true;
+    unflushed_ = {};
     file_.reset();
 }
 
@@ -223,14 +234,14 @@ void RowWriter::write_batch() {
         books_.disk_full += file_->forget_unwritten();
         return;
     }
-    const SpectrumFile::Unwritten unwritten = file_->unwritten();
+    const RowCounts unwritten = file_->unwritten();
     file_->write();
     books_.written += unwritten.spectra;
     books_.rows += unwritten.rows;
     books_.rows_incomplete += unwritten.rows_incomplete;
     books_.files.back().rows += unwritten.rows;
     books_.files.back().bytes = file_->bytes();
-    is_flushed_ = false;
+    unflushed_ += unwritten;
 }
 
 }  // namespace echelle::record

@@ -69,7 +69,7 @@ class RowWriter {
     uint64_t file_number_ = 0;
     int64_t oldest_unwritten_ns_ = 0;
     int64_t flushed_ns_ = 0;
-    bool is_flushed_ = true;
+    RowCounts unflushed_;  // written since the last flush
     bool is_disk_full_ = false;
 
     mutable std::mutex mutex_;

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <limits>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
 #include <fcntl.h>
@@ -11,6 +13,7 @@
 #include <unistd.h>
 
 #include "clients/record/file_consistency.hpp"
+#include "common/clock.hpp"
 
 namespace echelle::record {
 namespace {
@@ -53,6 +56,26 @@ Value value_at(const Hdf5Handle& dataset, hid_t type, uint64_t row, const std::s
     const Hdf5Handle to = plain_space(1);
     need(H5Dread(dataset.get(), type, to.get(), from.get(), H5P_DEFAULT, &value), "read", path);
     return value;
+}
+
+// A reader locks the file, too, at the moment when it opens it: tried again for a while.
+Hdf5Handle open_in_time(const std::string& path, unsigned int mode) {
+    constexpr int64_t patience_ns = 2'000'000'000;
+    constexpr std::chrono::milliseconds pause(10);
+    const Hdf5Handle access = access_properties();
+    const int64_t begun_ns = monotonic_ns();
+    for (;;) {
+        Hdf5Handle file(H5Fopen(path.c_str(), mode, access.get()));
+        if (file) {
+            return file;
+        }
+        const std::string cause = hdf5_cause();
+        if (cause != errno_text(EAGAIN) || monotonic_ns() - begun_ns > patience_ns) {
+            throw UsageError("cannot open " + path + " to go on: " + cause +
+                             "; close it elsewhere, or name another file");
+        }
+        std::this_thread::sleep_for(pause);
+    }
 }
 
 constexpr size_t time_column = 0;
@@ -144,12 +167,7 @@ void SpectrumFile::go_on(const SpectrumShape& shape) {
                          "; name another one");
     }
     was_left_open_ = found == Consistency::repaired;
-    const Hdf5Handle access = access_properties();
-    Hdf5Handle file(H5Fopen(path_.c_str(), H5F_ACC_RDWR, access.get()));
-    if (!file) {
-        throw UsageError("cannot open " + path_ + " to go on: " + hdf5_cause() +
-                         "; close it elsewhere, or name another file");
-    }
+    Hdf5Handle file = open_in_time(path_, H5F_ACC_RDWR);
     const std::string other = difference(read_shape(file.get(), path_), shape);
     if (!other.empty()) {
         throw OtherShape(path_ + " has spectra of another shape: " + other + "; name another file");
@@ -178,9 +196,7 @@ void SpectrumFile::go_on(const SpectrumShape& shape) {
 }
 
 void SpectrumFile::open_for_writing() {
-    const Hdf5Handle access = access_properties();
-    file_ = Hdf5Handle(need(H5Fopen(path_.c_str(), H5F_ACC_RDWR | H5F_ACC_SWMR_WRITE, access.get()),
-                            "open", path_));
+    file_ = open_in_time(path_, H5F_ACC_RDWR | H5F_ACC_SWMR_WRITE);
     datasets_ = open_datasets(file_.get(), path_);
     coder_ = ChunkCoder(datasets_.level);
     load_batch();
@@ -277,8 +293,8 @@ void SpectrumFile::write_columns(size_t from) {
     }
 }
 
-SpectrumFile::Unwritten SpectrumFile::unwritten() const {
-    Unwritten found;
+RowCounts SpectrumFile::unwritten() const {
+    RowCounts found;
     for (size_t i = written_in_batch_; i < batch_.size(); ++i) {
         found.rows += 1;
         found.rows_incomplete += batch_[i].present < channels_ ? 1 : 0;

@@ -24,6 +24,19 @@ class OtherShape : public UsageError {
     using UsageError::UsageError;
 };
 
+struct RowCounts {
+    uint64_t rows = 0;
+    uint64_t rows_incomplete = 0;  // channels are missing in it
+    uint64_t spectra = 0;
+
+    RowCounts& operator+=(const RowCounts& more) {
+        rows += more.rows;
+        rows_incomplete += more.rows_incomplete;
+        spectra += more.spectra;
+        return *this;
+    }
+};
+
 struct FileTerms {
     unsigned int level = 1;    // of compression
     double flush_seconds = 1;  // in which a row must stand in the file
@@ -43,12 +56,7 @@ class SpectrumFile {
     void add(SpectrumRow row);
     bool is_batch_full() const { return batch_.size() == datasets_.chunk.rows; }
     size_t unwritten_rows() const { return batch_.size() - written_in_batch_; }
-    struct Unwritten {
-        uint64_t rows = 0;
-        uint64_t rows_incomplete = 0;
-        uint64_t spectra = 0;
-    };
-    Unwritten unwritten() const;
+    RowCounts unwritten() const;
     // Bytes that write() takes at most.
     uint64_t bytes_to_write() const;
 
