@@ -1,6 +1,6 @@
-// The bytes of one chunk as HDF5's filters shuffle and deflate make them. They are made here and
-// handed over with H5Dwrite_chunk, since libdeflate takes a third of the time of zlib, which the
-// HDF5 library would call; whoever reads needs nothing but the library's own filters. One thread.
+// The bytes of one chunk as HDF5's filters shuffle and deflate make them. They are made here, with
+// libdeflate, and handed over whole with H5Dwrite_chunk: the library would call zlib, which is
+// slower. Whoever reads needs nothing but the library's own filters. One thread.
 #pragma once
 
 #include <cstddef>

@@ -49,11 +49,24 @@ class Recorder {
                (end_ns == 0 || monotonic_ns() < end_ns) && !(writer_ && writer_->has_failed())) {
             goes_on = step();
         }
+        if (goes_on && !has_enough()) {
+            complete_row();
+        }
         finish();
     }
 
   private:
     bool has_enough() const { return options_.rows > 0 && rows_ >= options_.rows; }
+
+    // Stopped in the midst of a row: what is there of it waits in the input.
+    void complete_row() {
+        constexpr int64_t patience_ns = 250'000'000;
+        const int64_t begun_ns = monotonic_ns();
+        const uint64_t rows = rows_;
+        while (assembler_ && assembler_->has_begun_row() && rows_ == rows &&
+               !writer_->has_failed() && monotonic_ns() - begun_ns < patience_ns && step()) {
+        }
+    }
 
     bool step() {
         client::SpectrumPacket packet;

@@ -24,6 +24,7 @@ class RowAssembler {
     // Takes the packet in, or counts why not. Gives the rows that are complete by then: none, one,
     // or two (the row before and, of one channel, this one).
     std::vector<SpectrumRow> add(const client::SpectrumPacket& packet);
+    bool has_begun_row() const { return row_.has_value(); }
     // The row that was begun, if any: nothing more comes for it.
     std::optional<SpectrumRow> finish();
     // The coordinator began anew: so do sequence numbers and samples.
