@@ -10,8 +10,8 @@
 #include "common/clock.hpp"
 #include "common/error.hpp"
 #include "common/invariant.hpp"
-#include "coordinator/sources/blocking_thread.hpp"
 #include "coordinator/log.hpp"
+#include "coordinator/sources/blocking_thread.hpp"
 
 namespace echelle {
 namespace {

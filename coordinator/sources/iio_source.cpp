@@ -11,10 +11,10 @@
 #include "common/clock.hpp"
 #include "common/error.hpp"
 #include "common/punctual_sleep.hpp"
+#include "coordinator/log.hpp"
 #include "coordinator/sources/iio_reader.hpp"
 #include "coordinator/sources/iio_scan.hpp"
 #include "coordinator/sources/stream_options.hpp"
-#include "coordinator/log.hpp"
 
 namespace echelle {
 namespace {

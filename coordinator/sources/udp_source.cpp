@@ -12,11 +12,11 @@
 
 #include "common/clock.hpp"
 #include "common/error.hpp"
+#include "coordinator/log.hpp"
 #include "coordinator/sources/packet_facts.hpp"
 #include "coordinator/sources/packet_keys.hpp"
 #include "coordinator/sources/packet_stream.hpp"
 #include "coordinator/sources/udp_socket.hpp"
-#include "coordinator/log.hpp"
 
 namespace echelle {
 namespace {
