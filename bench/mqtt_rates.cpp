@@ -16,6 +16,7 @@
 #include <mosquitto.h>
 
 #include "clients/mqtt/broker_connection.hpp"
+#include "clients/mqtt/messages.hpp"
 #include "clients/mqtt/outbox.hpp"
 #include "common/clock.hpp"
 #include "common/error.hpp"
@@ -55,6 +56,7 @@ double by_gateway(const Work& work) {
     options.client_id = "bench-gateway";
     options.qos = work.qos == 0 ? mqtt::Qos::at_most_once : mqtt::Qos::at_least_once;
     options.window = window;
+    mqtt::be_quiet();
     mqtt::Outbox outbox({work.messages + 1, size_t{1} << 40});
     const auto status = [](const std::string& state, const std::string&, uint64_t) {
         return state;

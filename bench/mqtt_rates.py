@@ -21,7 +21,6 @@ from programs import BINARIES, PATIENCE_S, median, run_bench
 
 WINDOW = 100
 CLIENTS = ("gateway", "libmosquitto", "paho")
-NAMES = {"gateway": "echelle-mqtt", "libmosquitto": "bare libmosquitto", "paho": "Python's paho"}
 
 
 class Broker:
@@ -90,17 +89,7 @@ def measure(turns, messages):
                         rates[client].append(one_rate(client, broker.port, qos, size, messages))
                 rows.append({"qos": qos, "bytes": size}
                             | {client: median(found) for client, found in rates.items()})  # fmt: skip
-                print(json.dumps(rows[-1]), file=sys.stderr)
     return rows
-
-
-def table(rows):
-    lines = ["| QoS | bytes | " + " | ".join(NAMES[client] for client in CLIENTS) + " |",
-             "| --- | --- | --- | --- | --- |"]  # fmt: skip
-    for row in rows:
-        rates = " | ".join(f"{row[client]:,.0f}" for client in CLIENTS)
-        lines.append(f"| {row['qos']} | {row['bytes']:,} | {rates} |")
-    return "\n".join(lines)
 
 
 def main():
@@ -110,7 +99,7 @@ def main():
     given = parser.parse_args()
     if not (BINARIES / "bench_mqtt_rates").exists():
         sys.exit("mqtt_rates: build it first: bash bench/run.sh builds everything")
-    print(table(measure(given.turns, given.messages)))
+    print(json.dumps(measure(given.turns, given.messages), indent=2))
 
 
 if __name__ == "__main__":

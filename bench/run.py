@@ -21,6 +21,7 @@ import chain  # noqa: E402
 import critical_rate  # noqa: E402
 import latency  # noqa: E402
 import measure as peers  # noqa: E402
+import mqtt_rates  # noqa: E402
 import packet_parse  # noqa: E402
 import real_time  # noqa: E402
 import scaling  # noqa: E402
@@ -34,11 +35,13 @@ QUICK = {
     "kernels": (3, 0.02), "packet": (5, 0.02), "ledger": (3, 0.02),
     "hand_out": (1, 1.0), "chain": (1, 0.8), "latency": (1, 1.5), "real_time": 5.0, "scaling": 1.0,
     "peers": (1, 0.8, 16), "critical_rate": {"seconds": 2.0, "trials": 1, "needed": 1, "steps": 3},
+    "mqtt": (1, 10_000),
 }
 FULL = {
     "kernels": (15, 0.1), "packet": (15, 0.1), "ledger": (9, 0.1),
     "hand_out": (5, 2.0), "chain": (5, 3.0), "latency": (5, 6.0), "real_time": 60.0, "scaling": 5.0,
     "peers": (5, 2.0, 64), "critical_rate": {"seconds": 30.0, "trials": 3, "needed": 2, "steps": 5},
+    "mqtt": (5, 40_000),
 }
 HAND_OUT_RATE = 132_700  # per second, published for a design of this kind
 
@@ -90,6 +93,7 @@ def sections(lengths):
         "ledger": lambda: run_google_benchmark("ledger", *lengths["ledger"]),
         "packet": lambda: run_google_benchmark("packet", *lengths["packet"]),
         "packet_parse": packet_parse.measure,
+        "mqtt": lambda: mqtt_rates.measure(*lengths["mqtt"]),
         "peers": lambda: peers.measure(*lengths["peers"]),
         "critical_rate": lambda: measure_critical_rate(lengths["critical_rate"]),
     }

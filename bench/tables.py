@@ -144,6 +144,13 @@ def ledger_table(results):
                               for name, run in results["ledger"].items()])
 
 
+def mqtt_table(results):
+    return table(("QoS", "bytes", "echelle-mqtt", "bare libmosquitto", "Python's paho"), [
+        (each["qos"], f"{each['bytes']:,}", *(f"{each[client]:,.0f}" for client in
+                                              ("gateway", "libmosquitto", "paho")))
+        for each in results["mqtt"]])
+
+
 PEER_TITLES = {
     "scipy": "scipy.signal.welch (float32, one thread)",
     "gnuradio": "GNU Radio 3.10 FFT chain",
@@ -299,6 +306,7 @@ TABLES = {
     "ledger": ("The ledger alone", ledger_table, "ledger"),
     "packet": ("Packets", packet_table, "packet"),
     "packet_parse": ("Reading a packet of 513 values in Python", parse_table, "packet_parse"),
+    "mqtt": ("MQTT, messages/s", mqtt_table, "mqtt"),
     "peers": ("Peers, µs of core time per frame", peers_table, "peers"),
 }
 

@@ -251,12 +251,43 @@ void BrokerConnection::greet(MqttLink& link) {
         const std::lock_guard lock(mutex_);
         number = figures_.made++;
         figures_.is_connected = true;
-        ++figures_.standing_sent;
         has_new_description_ = !description_.empty();
     }
+    send_standing(link, standing_.status_topic, standing_.status("online", "", number));
+}
+
+// Nothing where it was not taken: a broker may offer neither retained messages nor QoS 1.
+std::optional<int> BrokerConnection::send_standing(MqttLink& link, const std::string& topic,
+                                                   const std::string& text) {
     int message_id = 0;
-    const std::string text = standing_.status("online", "", number);
-    link.publish({standing_.status_topic, text, Qos::at_least_once, true}, message_id);
+    const Published outcome = link.publish({topic, text, Qos::at_least_once, true}, message_id);
+    if (outcome == Published::accepted) {
+        const std::lock_guard lock(mutex_);
+        ++figures_.standing_sent;
+        return message_id;
+    }
+    if (outcome == Published::too_large) {
+        tell_too_large(text.size(), topic);
+    } else if (outcome == Published::refused) {
+        tell_refusal("not what it offers", topic);
+    }
+    return std::nullopt;
+}
+
+void BrokerConnection::tell_refusal(const std::string& reason, const std::string& topic) {
+    if (!std::exchange(told_refusal_, true)) {
+        warn("the broker " + options_.address.text() + " does not take what we publish" +
+             (topic.empty() ? "" : " to " + topic) + " (" + reason +
+             "): see its limits and access rules; all such is left out and counted");
+    }
+}
+
+void BrokerConnection::tell_too_large(size_t bytes, const std::string& topic) {
+    if (!std::exchange(told_too_large_, true)) {
+        warn("a message of " + std::to_string(bytes) + " bytes (" + topic +
+             ") is larger than the broker allows; all such are left out and counted: give another "
+             "--spectra, or a higher limit to the broker");
+    }
 }
 
 void BrokerConnection::send_description(MqttLink& link) {
@@ -267,10 +298,8 @@ void BrokerConnection::send_description(MqttLink& link) {
             return;
         }
         description = description_;
-        ++figures_.standing_sent;
     }
-    int message_id = 0;
-    link.publish({standing_.description_topic, description, Qos::at_least_once, true}, message_id);
+    send_standing(link, standing_.description_topic, description);
 }
 
 // libmosquitto queues without bound what the connection does not take: it is given no more then.
@@ -302,15 +331,11 @@ void BrokerConnection::send(MqttLink& link, const Outbox::Taken& taken) {
             tickets_[message_id] = taken.ticket;
             return;
         case Published::too_large:
-            if (!std::exchange(told_too_large_, true)) {
-                warn("a message of " + std::to_string(message.payload.size()) + " bytes (" +
-                     message.topic +
-                     ") is larger than the broker allows; all such are left out and counted: give "
-                     "another --spectra, or a higher limit to the broker");
-            }
+            tell_too_large(message.payload.size(), message.topic);
             outbox_.drop(taken.ticket, Drop::too_large);
             return;
         case Published::refused:
+            tell_refusal("not what it offers", message.topic);
             outbox_.drop(taken.ticket, Drop::refused);
             return;
     }
@@ -322,9 +347,8 @@ void BrokerConnection::settle(MqttLink& link) {
             goodbye_done_ = true;
         }
         const auto found = tickets_.find(receipt.message_id);
-        if (receipt.is_refused && !std::exchange(told_refusal_, true)) {
-            warn("the broker " + options_.address.text() + " refuses what we publish (" +
-                 receipt.reason + "): see its access rules; all such is left out and counted");
+        if (receipt.is_refused) {
+            tell_refusal(receipt.reason, "");
         }
         if (found == tickets_.end()) {
             continue;  // status or description
@@ -350,13 +374,11 @@ bool BrokerConnection::take_leave(MqttLink& link) {
             const std::lock_guard lock(mutex_);
             reason = goodbye_;
             number = figures_.made - 1;
-            ++figures_.standing_sent;
         }
-        int message_id = 0;
-        const std::string text = standing_.status("offline", reason, number);
-        link.publish({standing_.status_topic, text, Qos::at_least_once, true}, message_id);
-        goodbye_id_ = message_id;
-        goodbye_done_ = false;
+        const auto sent = send_standing(link, standing_.status_topic,
+                                        standing_.status("offline", reason, number));
+        goodbye_id_ = sent.value_or(0);  // which no message has
+        goodbye_done_ = !sent;
         return false;
     }
     const bool gives_up = now_ns >= deadline() + grace_ns;

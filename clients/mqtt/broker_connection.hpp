@@ -77,7 +77,11 @@ class BrokerConnection {
     void serve_link(MqttLink& link);
     bool is_too_late_to_connect(const MqttLink& link, int64_t begun_ns) const;
     void greet(MqttLink& link);
+    std::optional<int> send_standing(MqttLink& link, const std::string& topic,
+                                     const std::string& text);
     void send_description(MqttLink& link);
+    void tell_too_large(size_t bytes, const std::string& topic);
+    void tell_refusal(const std::string& reason, const std::string& topic);
     void hand_on(MqttLink& link);
     void send(MqttLink& link, const Outbox::Taken& taken);
     void settle(MqttLink& link);

@@ -4,13 +4,16 @@
 // library does not know ends whoever uses it ("log__printf: Assertion `mosq' failed"). The C
 // library calls __assert_fail then; the program's own one, defined here, leaves the call instead.
 //
-// What was being worked on is in an unknown state afterwards and must not be used or destroyed.
+// That assertion stands where the library holds no lock and its client can still be destroyed.
+// After any other, what was being worked on must not be touched again.
 #pragma once
 
 namespace echelle::mqtt {
 
-// Calls function(argument), which must be C all the way down to where it may assert. True when it
-// returned (`result` is set), false when an assertion failed in it. Any thread.
-bool survives_assertion(int (*function)(void*), void* argument, int& result);
+enum class Outcome { returned, failed_while_logging, failed_elsewhere };
+
+// Calls function(argument), which must be C all the way down to where it may assert; `result` is
+// what it returned. Any thread.
+Outcome survive_assertion(int (*function)(void*), void* argument, int& result);
 
 }  // namespace echelle::mqtt

@@ -256,19 +256,21 @@ void MqttLink::serve(short events) {
     }
 }
 
-// Its memory is given up when the library fails in it: a few kilobytes, once for a connection.
 void MqttLink::read() {
     const auto read_once = [](void* client) {
         return mosquitto_loop_read(static_cast<mosquitto*>(client), 1);
     };
     int code = 0;
-    if (survives_assertion(read_once, client_.get(), code)) {
+    const Outcome outcome = survive_assertion(read_once, client_.get(), code);
+    if (outcome == Outcome::returned) {
         check(code);
         return;
     }
-    ::close(descriptor());
-    static_cast<void>(client_.release());
     end_ = {"protocol_error", "what it says is more than libmosquitto can read"};
+    if (outcome == Outcome::failed_elsewhere) {
+        ::close(descriptor());
+        static_cast<void>(client_.release());  // its memory is lost, for nobody knows its state
+    }
 }
 
 void MqttLink::check(int code) {

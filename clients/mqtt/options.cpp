@@ -211,6 +211,12 @@ void understand_broker(Options& options, const Typed& typed) {
         throw UsageError("--ca, --cert and --key are for TLS: give --broker mqtts://" +
                          broker.address.host);
     }
+    for (const std::string& file : {broker.ca_file, broker.certificate_file, broker.key_file}) {
+        if (!file.empty() && access(file.c_str(), R_OK) != 0) {
+            throw UsageError("the file '" + file +
+                             "' of --ca, --cert or --key cannot be read: " + errno_text());
+        }
+    }
     if (broker.certificate_file.empty() != broker.key_file.empty()) {
         throw UsageError("--cert and --key belong together: give both or neither");
     }

@@ -50,8 +50,8 @@ def data_of(messages):
 def test_broker_killed_again_and_again_at_qos_1_loses_nothing(place, report_figure):
     """Ten times, with kill -9: every message made arrives, at least once, and memory stays flat."""
     times, pause_s = (200, 1.0) if LONG else (10, 0.15)
-    # The witness' session, and it alone, is on the broker's disk: it survives each kill, and nothing
-    # else does. Messages for it are written to it before the gateway gets its acknowledgement.
+    # The witness' session, and it alone, is on the broker's disk: it survives each kill, and
+    # nothing else does. A message is written to it before the gateway is told that it has come.
     broker = Broker(place, "persistence true", "autosave_interval 0", "queue_qos0_messages true",
                     "max_queued_messages 0")  # fmt: skip
     witness = Subscriber(broker.port, "echelle/#")
@@ -97,8 +97,8 @@ def test_mosquitto_2153_a_broker_that_stays_away_costs_a_bounded_queue(place, re
     broker = Broker(place)
     witness = Subscriber(broker.port, "echelle/echelle/bands/#")
     run = started_run(place, LIVELY_ARGUMENTS)
-    started = gateway(place, broker.uri, "--qos", 1, "--rate", "all", *BANDS, *QUICK, "--queue", 300,
-                      "--queue-bytes", 1 << 20)  # fmt: skip
+    started = gateway(place, broker.uri, "--qos", 1, "--rate", "all", *BANDS, *QUICK,
+                      "--queue", 300, "--queue-bytes", 1 << 20)  # fmt: skip
     assert wait_until(lambda: len(witness.messages) > 100)
     broker.kill()
     time.sleep(seconds / 2)
@@ -117,8 +117,9 @@ def test_mosquitto_2153_a_broker_that_stays_away_costs_a_bounded_queue(place, re
     assert set(messages["dropped"]) == {"queue_full"} and messages["most"] == 300
     assert messages["dropped"]["queue_full"] > 200 * seconds
     assert witness.sessions > sessions
-    report_figure(f"mqtt: {seconds} s without a broker, {messages['dropped']['queue_full']} dropped "
-                  f"and counted, memory grew by {growth >> 10} KiB")
+    dropped = messages["dropped"]["queue_full"]
+    report_figure(f"mqtt: {seconds} s without a broker, {dropped} dropped and counted, memory grew "
+                  f"by {growth >> 10} KiB")
 
 
 def test_paho_c_373_a_broker_that_stalls_gets_the_latest_and_holds_nobody_up(place):
@@ -163,8 +164,8 @@ def test_paho_c_429_a_link_cut_with_a_full_window_goes_on_without_loss(place):
     cut = serve(limit=window, acknowledge=False)
     broker = StandInBroker(cut, cut, cut, serve())
     run = started_run(place)
-    started = gateway(place, f"127.0.0.1:{broker.port}", "--qos", 1, "--rate", "all", *BANDS, *QUICK,
-                      "--in-flight", window)  # fmt: skip
+    started = gateway(place, f"127.0.0.1:{broker.port}", "--qos", 1, "--rate", "all", *BANDS,
+                      *QUICK, "--in-flight", window)  # fmt: skip
     assert wait_until(lambda: len(broker.accepted_at) == 4 and len(data_of(broker.messages)) > 200)
     stop_run(place, run)
     assert started.finish().code == 0
@@ -186,7 +187,8 @@ def test_what_is_no_broker_is_named_and_left_in_time(place):
         say(b"\x20\xff\xff\xff\xff\xff"), say(b""))]  # fmt: skip
     run = started_run(place)
     several = [gateway(place, f"127.0.0.1:{broker.port}", *BANDS, *QUICK, "--linger", 0.5,
-                       report=f"{number}.json") for number, broker in enumerate(brokers)]  # fmt: skip
+                       report=f"{number}.json")
+               for number, broker in enumerate(brokers)]  # fmt: skip
     assert wait_until(lambda: brokers[0].accepted_at
                       and all(len(broker.accepted_at) > 2 for broker in brokers[1:]))  # fmt: skip
     begun = time.monotonic()

@@ -126,8 +126,8 @@ class Subscriber(threading.Thread):
         # An hour's expiry: in MQTT 5 that is what lets a session outlive its connection.
         properties = bytes([5, 17]) + struct.pack(">I", 3600) if self.version == 5 else b""
         flags = 2 if self.clean else 0
-        connection.sendall(packet(CONNECT, text("MQTT") + bytes([self.version, flags])
-                                  + struct.pack(">H", 0) + properties + text(self.client_id)))  # fmt: skip
+        about = bytes([self.version, flags]) + struct.pack(">H", 0) + properties
+        connection.sendall(packet(CONNECT, text("MQTT") + about + text(self.client_id)))
         body = struct.pack(">H", 1) + (b"\0" if self.version == 5 else b"")
         for one in self.filters:
             body += text(one) + b"\0"

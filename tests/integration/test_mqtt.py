@@ -1,4 +1,4 @@
-"""echelle-mqtt with a real broker: what is published, and that it is what numpy finds in the packets."""
+"""echelle-mqtt with a real broker: what is published, and that numpy finds it in the packets."""
 
 import json
 
@@ -14,14 +14,15 @@ from packet_bytes import records
 import echelle
 
 def numpy_peaks(frequencies, values, most):
-    """Of a spectrum whose peaks are not at its ends: (bin, interpolated frequency), highest first."""
+    """Of a spectrum with none at its ends: (bin, interpolated frequency), highest first."""
     inner = values[1:-1]
     bins = 1 + numpy.flatnonzero((inner > values[:-2]) & (inner >= values[2:]))
     found = []
     for peak in bins[numpy.argsort(-values[bins], kind="stable")][:most]:
         # The summit of the parabola that polyfit lays through three logarithms.
         a, b, _ = numpy.polyfit([-1, 0, 1], numpy.log(values[peak - 1 : peak + 2]), 2)
-        found.append((peak, frequencies[0] + (peak - b / (2 * a)) * (frequencies[1] - frequencies[0])))
+        spacing = frequencies[1] - frequencies[0]
+        found.append((peak, frequencies[0] + (peak - b / (2 * a)) * spacing))
     return found
 
 
