@@ -82,6 +82,9 @@ class CaptureSummary {
             ++count_;
             add(udp);
         }
+        if (count_ == 0 && !datagrams_.problem().empty()) {
+            throw UsageError(datagrams_.problem());
+        }
         return summary();
     }
 
@@ -164,6 +167,9 @@ std::optional<std::string> packet_capture_path(const std::string& source) {
         SourceUri uri = SourceUri::parse(source);
         if (source.find('?') != std::string::npos) {
             throw UsageError("'" + source + "' has keys: name the file alone, all of it is told");
+        }
+        if (uri.path().empty()) {
+            throw UsageError("'" + source + "' names no file: write it like pcap:capture.pcap");
         }
         return uri.path();
     }

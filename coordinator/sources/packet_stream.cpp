@@ -213,6 +213,11 @@ void PacketStream::publish() {
     published_ = facts_;
 }
 
+std::string PacketStream::contradiction() const {
+    constexpr uint64_t enough = 100;  // packets without one of that stream: it is not just late
+    return joiner_ ? joiner_->remark(enough) : framing_->contradiction();
+}
+
 PacketFacts PacketStream::snapshot() const {
     const std::lock_guard lock(mutex_);
     return published_;

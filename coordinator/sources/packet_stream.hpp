@@ -77,8 +77,8 @@ class PacketStream {
     // Makes what happened so far visible in snapshot().
     void publish();
     PacketFacts snapshot() const;
-    // See Framing. The source's thread.
-    std::string contradiction() const { return framing_->contradiction(); }
+    // See Framing; also that joined streams never come. The source's thread.
+    std::string contradiction() const;
 
   private:
     struct Packet {

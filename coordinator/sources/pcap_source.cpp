@@ -169,10 +169,8 @@ class PcapSource final : public Source {
             throw RunError(error.what());  // it could be read when it was opened
         }
         packets_.finish();
-        if ((replay_.start || replay_.count) && frames.frames().written == 0 &&
-            !stop.load(std::memory_order_relaxed)) {
-            throw RunError("no sample of '" + path_ + "' was selected (played " + replay_.text() +
-                           "): give a smaller start, or a larger count");
+        if (frames.frames().written == 0 && !stop.load(std::memory_order_relaxed)) {
+            throw RunError(why_nothing_came());
         }
     }
 
@@ -199,6 +197,18 @@ class PcapSource final : public Source {
             }
         }
         note(datagrams, others);
+    }
+
+    std::string why_nothing_came() const {
+        if (replay_.start || replay_.count) {
+            return "no sample of '" + path_ + "' was selected (played " + replay_.text() +
+                   "): give a smaller start, or a larger count";
+        }
+        std::string why = "no sample of '" + path_ + "' could be used: see source in the report";
+        for (const std::string& remark : packets_.snapshot().remarks) {
+            why += "; " + remark;
+        }
+        return why;
     }
 
     void note(const CapturedDatagrams& datagrams, uint64_t others) {

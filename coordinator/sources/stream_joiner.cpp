@@ -207,19 +207,18 @@ void StreamJoiner::flush() {
     }
 }
 
-std::string StreamJoiner::remark() const {
+std::string StreamJoiner::remark(uint64_t least) const {
     std::string missing;
     for (const JoinedStreamCounts& counts : counts_) {
-        if (counts.received == 0) {
+        if (counts.received == 0 && counts.absent >= least) {
             char text[16];
             std::snprintf(text, sizeof text, "0x%X", counts.id);
             missing += (missing.empty() ? "" : ", ") + std::string(text);
         }
     }
-    return missing.empty() || samples_per_packet_ == 0
-               ? std::string()
-               : "of the streams " + missing +
-                     " no packet has come: nothing is used until all come; check streams=";
+    return missing.empty() ? missing
+                           : "no packet of stream " + missing +
+                                 " has come: nothing is used until all come; check streams=";
 }
 
 }  // namespace echelle

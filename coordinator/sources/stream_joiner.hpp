@@ -55,8 +55,8 @@ class StreamJoiner {
     void recycle(std::vector<std::byte> samples) { spare_.push_back(std::move(samples)); }
 
     const std::vector<JoinedStreamCounts>& counts() const { return counts_; }
-    // Which streams never came; empty: all did, or nothing has come at all.
-    std::string remark() const;
+    // Which streams never came, although the others did so often; empty: none.
+    std::string remark(uint64_t least = 1) const;
 
   private:
     struct Group {

@@ -99,6 +99,9 @@ def test_a_packet_capture(place):
     info, text = ask(place, path)
     assert info["datagrams"] == 21 and "truncated" in info["remarks"][0]
     assert "keys" in ask(place, f"pcap:{path}?rate=1", code=2)
+    assert "names no file" in ask(place, "pcap:", code=2)
+    path.write_bytes(path.read_bytes()[:24] + bytes(range(250)))
+    assert "damaged" in ask(place, path, code=2)
 
 
 @pytest.mark.parametrize(

@@ -147,6 +147,21 @@ def test_vita49_streams_are_joined_by_their_time(place):
         errors.check(packet.values(), spectrum, expected.max(), segments)
 
 
+def test_a_stream_that_never_comes_is_told(place):
+    streams, keys = joined_streams(make_samples(6, 19_600, True))
+    datagrams = [packet for pair in zip(streams[0x11], streams[7]) for packet in pair]
+    path = write_pcap(place.output / "a.pcap", datagrams)
+    finished = place.run("--source", f"{path}?{keys}", *QUICK, code=1)
+    assert len(finished.error_lines) == 1 and "stream 0x20 has come" in finished.err
+    receiver = Receiver(place, "127.0.0.1", free_port(), keys + "&reorder=8", *QUICK)
+    send(datagrams, receiver.port)
+    receiver.wait_for(len(datagrams))
+    report, finished = receiver.stop()
+    check_books(report)
+    assert report["frames"]["in"] == 0
+    assert len(finished.error_lines) == 1 and "stream 0x20 has come" in finished.err
+
+
 def test_vita49_streams_over_loopback(place):
     samples = make_samples(6, 9800, True)
     streams, keys = joined_streams(samples)
