@@ -237,7 +237,7 @@ void MqttLink::note_failed_connect() {
     int error = 0;
     socklen_t size = sizeof error;
     if (getsockopt(descriptor(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error != 0) {
-        end_ = tcp_failure(error);
+        end_ = failure_before_connected(error);
     }
 }
 
@@ -291,7 +291,7 @@ LinkEnd MqttLink::end_of(int code) const {
             if (connected_) {
                 return {"connection_lost", errno_text()};
             }
-            return errno == ECONNRESET || errno == EPIPE ? closed_at_once() : tcp_failure(errno);
+            return failure_before_connected(errno);
         case MOSQ_ERR_NO_CONN:
         case MOSQ_ERR_CONN_LOST:
             if (leaving_) {
@@ -317,6 +317,11 @@ LinkEnd MqttLink::end_of(int code) const {
             return {"protocol_error",
                     std::string("what it says is no MQTT: ") + mosquitto_strerror(code)};
     }
+}
+
+// A refusal, or a broker's hurry to be rid of us, shows as a reset or as an end, as time has it.
+LinkEnd MqttLink::failure_before_connected(int error) const {
+    return error == ECONNRESET || error == EPIPE ? closed_at_once() : tcp_failure(error);
 }
 
 // In TLS 1.3 a broker that refuses our certificate says so after the handshake, if at all.

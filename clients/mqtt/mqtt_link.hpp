@@ -89,6 +89,7 @@ class MqttLink {
     void read();
     void check(int code);
     LinkEnd end_of(int code) const;
+    LinkEnd failure_before_connected(int error) const;
     LinkEnd closed_at_once() const;
     void limit_stale_bytes();
 
