@@ -112,7 +112,7 @@ TEST(RepeatLimit, LosesNoCountWhenNobodyAsksInTime) {
 TEST(RepeatLimit, KnowsBoundedlyManyKinds) {
     RepeatLimit limit;
     uint64_t shown = 0;
-    constexpr uint64_t messages = 10'000;
+    constexpr uint64_t messages = 300;
     for (uint64_t i = 0; i < messages; ++i) {
         shown += limit.lets_through(std::string(i + 1, 'x'), 0) ? 1 : 0;
     }
