@@ -15,14 +15,26 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t longest_text = size_t{1} << 20;
+constexpr int deepest_text = 64;
 constexpr size_t most_relays = 16;
 
 std::string text_of(const Json& content, int indent = -1) {
     return content.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
+// Null where the text is too long or too deep: what writes it again goes down as deep, on the
+// stack.
 Json parsed(std::string_view text) {
-    return text.size() > longest_text ? Json() : Json::parse(text, nullptr, false);
+    if (text.size() > longest_text) {
+        return {};
+    }
+    bool too_deep = false;
+    const auto look = [&too_deep](int depth, Json::parse_event_t, Json&) {
+        too_deep = too_deep || depth > deepest_text;
+        return !too_deep;
+    };
+    Json content = Json::parse(text, look, false);
+    return too_deep ? Json() : content;
 }
 
 Json rate_of(const HubOptions& options) {

@@ -280,7 +280,7 @@ def test_a_publisher_of_rubbish(place):
     bad("parts", b"psd/00003", *[good] * 40)
     bad("too_short", b"psd/00003", b"")
     for text in (b"", b"rubbish", b"[1]", b"{", b"\xff\xfe", b"{} {}", b"{\"x\": \"" + b"y" * (2 << 20)
-                 + b"\"}", b"[" * 100_000):  # fmt: skip
+                 + b"\"}", b"[" * 100_000, b"{\"x\": " + b"[" * 200_000 + b"]" * 200_000 + b"}"):  # fmt: skip
         bad("text", b"event/gap", text)
         bad("text", b"stat/", text)
         bad("text", b"hello/", text)
