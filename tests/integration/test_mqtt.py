@@ -1,6 +1,8 @@
 """echelle-mqtt with a real broker: what is published, and that numpy finds it in the packets."""
 
 import json
+import signal
+import time
 
 import numpy
 import pytest
@@ -118,6 +120,35 @@ def test_coded_spectra_at_a_rate(place):
                 assert all(m.properties == {} for m in found)  # that version has none
         spectra = report_of(place, f"{form}.json")["feed"]["spectra"]
         assert spectra["used"] == len(packets) and spectra["rate_limited"] > 100
+
+
+def test_a_gateway_that_is_kept_waits_for_the_next_run(place):
+    """After a run that was killed, and one that ended: the numbers go on, nothing else is lost."""
+    broker = Broker(place)
+    witness = Subscriber(broker.port, "echelle/#")
+    assert witness.subscribed.wait(20)
+    started = gateway(place, broker.uri, "--keep", "--qos", 1, "--band", "all=0..5e4")
+    killed = place.coordinator(*CALM_ARGUMENTS)
+    assert wait_until(lambda: len(witness.of("echelle/echelle/bands/")) > 8)
+    killed.send(signal.SIGKILL)
+    killed.finish()
+    assert wait_until(lambda: not (place.runtime / "echelle/echelle/feed").exists())
+    time.sleep(1.2)  # it looks once a second whether a run is still there
+    before = len(witness.of("echelle/echelle/bands/"))
+    place.run(*CALM_ARGUMENTS, "--duration", 1)
+    assert wait_until(lambda: witness.of("echelle/echelle/event/end"))
+    assert len(witness.of("echelle/echelle/bands/")) > before
+    started.send(signal.SIGTERM)
+    finished = started.finish()
+    assert finished.code == 0, finished.err
+    assert wait_until(lambda: len(witness.of("echelle/echelle/status")) == 2)
+    witness.stop()
+    broker.stop()
+    report = report_of(place)
+    assert report["feed"]["runs"] == 2 and report["messages"]["dropped"] == {}
+    data = [m for m in witness.messages if not m.topic.endswith("/status")]
+    assert sequences_are_whole(data) == report["messages"]["made"] + 2  # and two of hello
+    assert finished.err.count("waiting for the next one") == 2
 
 
 def test_tls_user_and_password(place):
