@@ -33,7 +33,7 @@ if [ ! -e "$policy" ]; then
     "${as_root[@]}" chmod 755 "$policy"
 fi
 "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}"
-for service in iiod mosquitto; do
+for service in iiod mosquitto prometheus; do
     if [[ " ${missing[*]} " == *" $service "* ]]; then
         "${as_root[@]}" systemctl disable "$service" >/dev/null 2>&1 || true  # no systemd, no service
     fi
