@@ -97,6 +97,22 @@ constexpr SourceMetric metrics[] = {
     {"/replay/late_frames", "replay_late_frames_total", "Frames that were played too late."},
 };
 
+// VITA 49 streams that are joined into one: an array, with an object for each.
+void add_joined_streams(FamilyList& list, const nlohmann::json& facts) {
+    const auto streams = facts.find("streams");
+    if (streams == facts.end() || !streams->is_array()) {
+        return;
+    }
+    for (const nlohmann::json& stream : *streams) {
+        const std::string id = stream.at("id").dump();
+        for (const char* cause : {"received", "joined", "duplicates", "late", "alone", "absent"}) {
+            list.counter("echelle_source_stream_packets_total",
+                         "Packets of each of several joined streams, by what became of them.",
+                         stream.at(cause).get<double>(), {{"stream", id}, {"cause", cause}});
+        }
+    }
+}
+
 void add(FamilyList& list, const SourceMetric& metric, const nlohmann::json& value,
          const MetricLabels& labels) {
     if (!value.is_number()) {
@@ -129,6 +145,7 @@ void add_source_families(FamilyList& list, const nlohmann::json& facts) {
             }
         }
     }
+    add_joined_streams(list, facts);
 }
 
 }  // namespace echelle

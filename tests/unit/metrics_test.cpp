@@ -61,19 +61,31 @@ TEST(SourceFamilies, TakeNumbersWhereTheyStandAndNothingElse) {
     FamilyList list;
     add_source_families(list, nlohmann::json::parse(R"({
         "frames": {"written": 7, "cut_short": 1}, "framing": "vita49", "gaps": {"count": 2},
-        "lost": {"overflow": 3, "skipped": 4}, "state": "reading", "trouble": {}})"));
+        "lost": {"overflow": 3, "skipped": 4}, "state": "reading", "trouble": {},
+        "streams": [{"id": 26, "received": 9, "joined": 8, "duplicates": 1, "late": 0, "alone": 0,
+                     "absent": 2}]})"));
     std::map<std::string, double> served;
     for (const auto& family : list.take()) {
         for (const auto& metric : family.metric) {
-            const std::string cause = metric.label.empty() ? "" : metric.label[0].value;
-            served[family.name + " " + cause] = metric.counter.value + metric.gauge.value;
+            std::string name = family.name + " ";
+            for (const auto& label : metric.label) {
+                name += label.value;
+            }
+            served[name] = metric.counter.value + metric.gauge.value;
         }
     }
-    const std::map<std::string, double> expected{{"echelle_source_frames_total ", 7},
-                                                 {"echelle_source_frames_cut_short_total ", 1},
-                                                 {"echelle_source_frames_lost_total overflow", 3},
-                                                 {"echelle_source_frames_lost_total skipped", 4},
-                                                 {"echelle_source_recording_gaps ", 2}};
+    const std::map<std::string, double> expected{
+        {"echelle_source_frames_total ", 7},
+        {"echelle_source_frames_cut_short_total ", 1},
+        {"echelle_source_frames_lost_total overflow", 3},
+        {"echelle_source_frames_lost_total skipped", 4},
+        {"echelle_source_stream_packets_total 26received", 9},
+        {"echelle_source_stream_packets_total 26joined", 8},
+        {"echelle_source_stream_packets_total 26duplicates", 1},
+        {"echelle_source_stream_packets_total 26late", 0},
+        {"echelle_source_stream_packets_total 26alone", 0},
+        {"echelle_source_stream_packets_total 26absent", 2},
+        {"echelle_source_recording_gaps ", 2}};
     EXPECT_EQ(served, expected);
     add_source_families(list, nullptr);
     EXPECT_TRUE(list.take().empty());
