@@ -65,15 +65,21 @@ std::string answer(int argc, char** argv) {
 
 int main(int argc, char** argv) {
     using echelle::ExitCode;
-    // Also of what goes wrong while a file is read: here it means that it cannot be.
-    ExitCode code = ExitCode::wrong_usage;
-    try {
-        const std::string text = answer(argc, argv);
-        code = ExitCode::failed_while_running;
-        echelle::write_standard_output(text);
-        code = ExitCode::done;
-    } catch (const std::exception& error) {
+    const auto refuse = [](const std::exception& error, ExitCode code) {
         std::fprintf(stderr, "echelle-info: %s\n", error.what());
+        return static_cast<int>(code);
+    };
+    std::string text;
+    try {
+        text = answer(argc, argv);
+    } catch (const std::exception& error) {
+        // Also what goes wrong while a file is read: here it means that it cannot be.
+        return refuse(error, ExitCode::wrong_usage);
     }
-    return static_cast<int>(code);
+    try {
+        echelle::write_standard_output(text);
+    } catch (const std::exception& error) {
+        return refuse(error, ExitCode::failed_while_running);
+    }
+    return static_cast<int>(ExitCode::done);
 }
