@@ -138,6 +138,13 @@ std::string upstream_event(const std::string& state, uint64_t sequence, const Hu
                     {"state", state}});
 }
 
+std::string end_event(const HubIdentity& identity, const HubOptions& options) {
+    return text_of({{"sequence", 0},
+                    {"at_ns", realtime_ns()},
+                    {"failure", "the feed at " + options.from_endpoint + " is gone"},
+                    {"relay", identity.name}});
+}
+
 std::string figures(uint64_t sequence, const HubIdentity& identity, const HubBooks& books,
                     const HubFeedFigures& feed, bool is_connected) {
     Json content = {{"sequence", sequence},

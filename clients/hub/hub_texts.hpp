@@ -44,6 +44,8 @@ void check_is_of_another(std::string_view text, const HubIdentity& identity,
 // `state` of the upstream: connected, lost, refused.
 std::string upstream_event(const std::string& state, uint64_t sequence, const HubIdentity& identity,
                            const HubOptions& options);
+// event/end in the name of a coordinator that is gone without having said so.
+std::string end_event(const HubIdentity& identity, const HubOptions& options);
 std::string figures(uint64_t sequence, const HubIdentity& identity, const HubBooks& books,
                     const HubFeedFigures& feed, bool is_connected);
 // Of the whole run. Throws RunError when the file cannot be written.

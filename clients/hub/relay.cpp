@@ -91,6 +91,9 @@ bool Relay::look_at_everything() {
         publish_figures();
     }
     say_if_nothing_answers();
+    if (!messages) {
+        end_if_gone();
+    }
     return asked || subscribers || messages;
 }
 
@@ -179,8 +182,7 @@ void Relay::take_text(std::string_view topic, CheckedText::Kind kind, zmq::messa
         return;
     }
     if (kind == CheckedText::Kind::end) {
-        decimator_.end_run();  // before the message that says that nothing more comes
-        run_has_ended_ = true;
+        end_run();  // before the message that says that nothing more comes
     }
     ++books_.relayed;
     feed_.send(topic, std::move(payload));
@@ -203,6 +205,25 @@ void Relay::take_hello(std::string_view text) {
     hello_ = *description;
     ++books_.relayed;
     feed_.send("hello/", zmq::message_t(hello_.data(), hello_.size()));
+}
+
+void Relay::end_run() {
+    decimator_.end_run();
+    run_has_ended_ = true;
+}
+
+// event/end passes a hub by whose queue at the coordinator is full, and one that was killed sends
+// none; but its socket is removed. Subscribers here cannot see that: they are told.
+void Relay::end_if_gone() {
+    constexpr std::string_view scheme = "ipc://";
+    if (hello_.empty() || run_has_ended_ || upstream_.is_connected() ||
+        !options_.from_endpoint.starts_with("ipc:///") ||
+        access(options_.from_endpoint.c_str() + scheme.size(), F_OK) == 0) {
+        return;
+    }
+    end_run();
+    const std::string end = end_event(identity_, options_);
+    feed_.send("event/end", zmq::message_t(end.data(), end.size()));
 }
 
 void Relay::tell(Upstream::Change change) {

@@ -58,6 +58,8 @@ class Relay {
     void take_text(std::string_view topic, CheckedText::Kind kind, zmq::message_t payload);
     void take_hello(std::string_view text);
     void tell(Upstream::Change change);
+    void end_if_gone();
+    void end_run();
     void say_if_nothing_answers();
     void publish_figures();
 
