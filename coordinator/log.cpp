@@ -17,7 +17,7 @@ namespace echelle {
 namespace {
 
 constexpr const char* program = "echelle-coordinator";
-constexpr int64_t look_ns = 500'000'000;
+constexpr int64_t look_at_repeats_ns = 500'000'000;
 
 // Set before there are threads.
 LogFormat format = LogFormat::text;
@@ -166,7 +166,7 @@ void tell_held_back(bool at_the_end) {
     {
         const int64_t now_ns = monotonic_ns();
         const std::lock_guard lock(repeats_mutex);
-        if (!at_the_end && now_ns - looked_ns < look_ns) {
+        if (!at_the_end && now_ns - looked_ns < look_at_repeats_ns) {
             return;
         }
         looked_ns = now_ns;

@@ -21,8 +21,6 @@
 namespace echelle {
 namespace {
 
-using Json = nlohmann::json;
-
 // Copies of descriptors that survive the exec; closed in this process when it is done.
 class Heirlooms {
   public:
@@ -45,7 +43,8 @@ FileDescriptor wisdom_as_file() {
                                                              &std::free);
     FileDescriptor file(memfd_create("echelle-wisdom", MFD_CLOEXEC));
     const std::string_view text = wisdom ? wisdom.get() : "";
-    if (!file || write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+    if (!file ||
+        ::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
         throw RunError("cannot pass FFTW's wisdom on: " + errno_text());
     }
     return file;
@@ -59,7 +58,7 @@ void read_wisdom(int fd) {
     }
 }
 
-Json welch_as_json(const WelchParameters& welch) {
+nlohmann::json welch_as_json(const WelchParameters& welch) {
     return {{"nperseg", welch.nperseg},
             {"noverlap", welch.noverlap},
             {"window_kind", static_cast<uint16_t>(welch.window.kind)},
@@ -71,7 +70,7 @@ Json welch_as_json(const WelchParameters& welch) {
             {"volts_per_count", welch.volts_per_count}};
 }
 
-WelchParameters welch_from_json(const Json& seed) {
+WelchParameters welch_from_json(const nlohmann::json& seed) {
     WelchParameters welch;
     welch.nperseg = seed.at("nperseg");
     welch.noverlap = seed.at("noverlap");
@@ -85,14 +84,14 @@ WelchParameters welch_from_json(const Json& seed) {
     return welch;
 }
 
-Json shape_as_json(const LedgerShape& shape) {
+nlohmann::json shape_as_json(const LedgerShape& shape) {
     return {{"capacity", shape.capacity},
             {"most_frames", shape.most_frames},
             {"workers", shape.workers},
             {"result_bytes", shape.result_bytes}};
 }
 
-LedgerShape shape_from_json(const Json& seed) {
+LedgerShape shape_from_json(const nlohmann::json& seed) {
     LedgerShape shape;
     shape.capacity = seed.at("capacity");
     shape.most_frames = seed.at("most_frames");
@@ -101,7 +100,7 @@ LedgerShape shape_from_json(const Json& seed) {
     return shape;
 }
 
-FileDescriptor taken(const Json& seed, const char* key) {
+FileDescriptor taken(const nlohmann::json& seed, const char* key) {
     FileDescriptor fd(seed.at(key).get<int>());
     fcntl(fd.get(), F_SETFD, FD_CLOEXEC);
     return fd;
@@ -114,22 +113,22 @@ Nursery exec_nursery(const Preparation& run) {
     const FileDescriptor wisdom = wisdom_as_file();
     Heirlooms heirlooms;
     const WorkerSetup& setup = run.setup;
-    const Json seed{{"ring", heirlooms.pass_on(run.ring->descriptor())},
-                    {"ledger", heirlooms.pass_on(run.ledger->descriptor())},
-                    {"socket", heirlooms.pass_on(sockets.theirs.get())},
-                    {"coordinator", heirlooms.pass_on(setup.coordinator_end)},
-                    {"lock", heirlooms.pass_on(run.instance->lock_descriptor())},
-                    {"wisdom", heirlooms.pass_on(wisdom.get())},
-                    {"instance", run.instance->name()},
-                    {"shape", shape_as_json(run.ledger->shape())},
-                    {"welch", welch_as_json(setup.welch)},
-                    {"fft", name_of(run.options.fft)},
-                    {"fft_effort", name_of(run.options.fft_effort)},
-                    {"most_channels", setup.most_channels},
-                    {"most_frames", setup.most_frames},
-                    {"most_values", setup.most_values},
-                    {"notify", name_of(setup.notify)},
-                    {"log_format", log_format() == LogFormat::json ? "json" : "text"}};
+    const nlohmann::json seed{{"ring", heirlooms.pass_on(run.ring->descriptor())},
+                              {"ledger", heirlooms.pass_on(run.ledger->descriptor())},
+                              {"socket", heirlooms.pass_on(sockets.theirs.get())},
+                              {"coordinator", heirlooms.pass_on(setup.coordinator_end)},
+                              {"lock", heirlooms.pass_on(run.instance->lock_descriptor())},
+                              {"wisdom", heirlooms.pass_on(wisdom.get())},
+                              {"instance", run.instance->name()},
+                              {"shape", shape_as_json(run.ledger->shape())},
+                              {"welch", welch_as_json(setup.welch)},
+                              {"fft", name_of(run.options.fft)},
+                              {"fft_effort", name_of(run.options.fft_effort)},
+                              {"most_channels", setup.most_channels},
+                              {"most_frames", setup.most_frames},
+                              {"most_values", setup.most_values},
+                              {"notify", name_of(setup.notify)},
+                              {"log_format", log_format() == LogFormat::json ? "json" : "text"}};
     std::string program = "/proc/self/exe";
     std::string flag = nursery_argument;
     std::string text = seed.dump();
@@ -147,7 +146,7 @@ Nursery exec_nursery(const Preparation& run) {
 
 void become_nursery(const std::string& text) {
     ECHELLE_FAULT_INCARNATION(2);
-    const Json seed = Json::parse(text);
+    const nlohmann::json seed = nlohmann::json::parse(text);
     set_log(parse_log_format(seed.at("log_format").get<std::string>()), LogLevel::info);
     FileDescriptor socket = taken(seed, "socket");
     const FileDescriptor coordinator = taken(seed, "coordinator");

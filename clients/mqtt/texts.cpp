@@ -28,11 +28,11 @@ Json begun(const Stamp& stamp) {
 
 std::optional<Json> object_of(const std::string& text) {
     bool is_too_deep = false;
-    const auto look = [&is_too_deep](int depth, Json::parse_event_t /*event*/, Json& /*parsed*/) {
+    const auto keep = [&is_too_deep](int depth, Json::parse_event_t /*event*/, Json& /*parsed*/) {
         is_too_deep = is_too_deep || depth > deepest;
         return depth <= deepest;  // what is deeper is not kept
     };
-    Json content = Json::parse(text, look, false);
+    Json content = Json::parse(text, keep, false);
     return content.is_object() && !is_too_deep ? std::optional(std::move(content)) : std::nullopt;
 }
 

@@ -12,7 +12,7 @@
 namespace echelle {
 namespace {
 
-[[noreturn]] void refuse(const std::string& text) {
+[[noreturn]] void refuse_address(const std::string& text) {
     throw UsageError("--metrics '" + text +
                      "' is not possible: give [ADDRESS:]PORT with a numeric address of this "
                      "machine and a port from 0 to 65535, as 9760, 0.0.0.0:9760 or [::1]:9760");
@@ -61,7 +61,7 @@ MetricsAddress MetricsAddress::parse(const std::string& text) {
     const char* end = port.data() + port.size();
     const auto [stop, error] = std::from_chars(port.data(), end, address.port);
     if (error != std::errc{} || stop != end) {
-        refuse(text);
+        refuse_address(text);
     }
     if (colon == std::string::npos) {
         return address;
@@ -73,7 +73,7 @@ MetricsAddress MetricsAddress::parse(const std::string& text) {
     }
     in6_addr numeric{};
     if (inet_pton(has_brackets ? AF_INET6 : AF_INET, host.c_str(), &numeric) != 1) {
-        refuse(text);
+        refuse_address(text);
     }
     address.host = host;
     return address;

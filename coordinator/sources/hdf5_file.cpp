@@ -66,8 +66,8 @@ void read_shape(Hdf5Samples& samples, const std::string& path) {
         refuse(path, "holds samples in " + std::to_string(dimensions) +
                          " dimensions: expected rows of channels");
     }
-    constexpr hsize_t most_channels = 65'536;
-    if (shape[1] < 1 || shape[1] > most_channels) {
+    constexpr hsize_t most_columns = 65'536;
+    if (shape[1] < 1 || shape[1] > most_columns) {
         refuse(path, "holds " + std::to_string(shape[1]) + " channels: expected 1 to 65536");
     }
     samples.rows = shape[0];

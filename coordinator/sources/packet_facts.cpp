@@ -7,10 +7,8 @@
 namespace echelle {
 namespace {
 
-using Json = nlohmann::json;
-
-Json faults_of(const PacketFacts& facts, bool malformed) {
-    Json counted = Json::object();
+nlohmann::json faults_of(const PacketFacts& facts, bool malformed) {
+    nlohmann::json counted = nlohmann::json::object();
     for (size_t i = 0; i < datagram_faults; ++i) {
         const auto fault = static_cast<DatagramFault>(i);
         if (facts.faults[i] > 0 && is_malformed(fault) == malformed) {
@@ -22,8 +20,8 @@ Json faults_of(const PacketFacts& facts, bool malformed) {
 
 }  // namespace
 
-Json json_of(const PacketFacts& facts) {
-    Json json;
+nlohmann::json json_of(const PacketFacts& facts) {
+    nlohmann::json json;
     json["datagrams"] = {{"received", facts.datagrams},
                          {"bytes", facts.bytes},
                          {"malformed", faults_of(facts, true)},
