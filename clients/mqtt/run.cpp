@@ -29,9 +29,9 @@ namespace echelle::mqtt {
 namespace {
 
 constexpr std::chrono::milliseconds look(100);
-constexpr int64_t second_ns = 1'000'000'000;
-constexpr int64_t silence_ns = 5 * second_ns;  // figures come every second
-constexpr int feed_queue = 10'000;             // messages that may wait in our subscription
+constexpr int64_t nanoseconds_of_a_second = 1'000'000'000;
+constexpr int64_t silence_ns = 5 * nanoseconds_of_a_second;  // figures come every second
+constexpr int feed_queue = 10'000;  // messages that may wait in our subscription
 
 std::atomic<int> stops_asked{0};
 static_assert(std::atomic<int>::is_always_lock_free);
@@ -329,13 +329,13 @@ bool Run::leave_broker() {
     const int signals_before = stops();
     int64_t deadline_ns = monotonic_ns() + static_cast<int64_t>(options_.linger_s * 1e9);
     broker_->finish(goodbye_, deadline_ns);
-    while (!broker_->wait_for_end(second_ns / 10)) {
+    while (!broker_->wait_for_end(nanoseconds_of_a_second / 10)) {
         const int64_t now_ns = monotonic_ns();
         if (stops() > signals_before + (signals_before == 0 ? 1 : 0) && deadline_ns > now_ns) {
             deadline_ns = now_ns;
             broker_->finish(goodbye_, deadline_ns);
         }
-        if (now_ns > deadline_ns + 2 * second_ns) {
+        if (now_ns > deadline_ns + 2 * nanoseconds_of_a_second) {
             return false;
         }
     }

@@ -113,13 +113,13 @@ def test_what_passes_is_the_same_bytes(place):
                     "--topic", "stat/")  # fmt: skip
     made = subscriber(feed_of(place), "hello/", "psd", "event/", "stat/")
     recorded, messages = run_behind_hub(
-        place, hub, made, "--source", CALM + "&drop-every=60", "--duration", 1)
+        place, hub, made, "--source", CALM + "&drop-every=60", "--duration", 2)
     by_topic = {}
     for topic, payload in messages:
         by_topic.setdefault(topic.decode(), []).append(payload)
     # Late joiners in the middle of a run are the feed's matter: from the first one on, all are there.
     psd = [p for topic, packets in by_topic.items() if topic.startswith("psd/") for p in packets]
-    assert len(psd) > 200
+    assert len(psd) > 100
     for packet in psd:
         assert packet == recorded[key_of(packet)]
     first = min(sequence for _, sequence in map(key_of, psd))
