@@ -211,15 +211,9 @@ def resident_kib(pid):
     return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1])
 
 
-@pytest.fixture(scope="module")
-def core_time_alone():
-    """Filled by the run without subscribers: worker CPU microseconds per frame."""
-    return {}
-
-
 @pytest.mark.parametrize("readers", [0, 1, 10])
-def test_subscribers_do_not_hurt_the_data_path(place, readers, core_time_alone, report_figure):
-    """Readers in other processes than this one would steal the cores that are measured."""
+def test_subscribers_do_not_hurt_the_data_path(place, readers, report_figure):
+    """What they cost in time is bench/feed_load.py's to say."""
     report = place.output / "report.json"
     run = started(place, *BUSY_ARGUMENTS, "--duration", 2, "--report", report)
     made = [subscriber(feed_of(place), "psd/", queue=10) for _ in range(readers)]
@@ -237,8 +231,6 @@ def test_subscribers_do_not_hurt_the_data_path(place, readers, core_time_alone, 
     assert figures["frames"]["dropped"] == {}, figures["frames"]
     assert late - early < 4096, "the publisher's memory grows"
     feed = figures["feed"]
-    core_us = core_time_alone.setdefault("us", figures["frame_us"]["core"])
-    assert figures["frame_us"]["core"] < 1.5 * core_us, "subscribers cost the workers time"
     report_figure(f"{readers} subscribers: worker core time {figures['frame_us']['core']:.1f} us per"
                   f" frame, P99 {figures['frame_us']['latency']['p99']:.0f} us, feed {feed}")
     if readers == 0:
