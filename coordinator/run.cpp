@@ -254,8 +254,9 @@ class Conductor {
         facts_.supervisor = supervisor_.get();
         if (run_.policy == OverrunPolicy::drop) {
             // While the workers do the same: a source in real time has no time for it later.
-            run_.ledger->touch_pages(monotonic_ns() + touch_at_start_ns);
-            run_.ring->touch_pages(monotonic_ns() + touch_at_start_ns);
+            const int64_t touched_by_ns = monotonic_ns() + touch_at_start_ns;
+            run_.ledger->touch_pages(touched_by_ns);
+            run_.ring->touch_pages(touched_by_ns);
         }
         const int64_t deadline =
             monotonic_ns() + patience_at_start_ns + run_.workers.least * patience_for_worker_ns;

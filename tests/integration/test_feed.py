@@ -11,11 +11,11 @@ import time
 from pathlib import Path
 
 import pytest
-import zmq
 import zmtp
 from bad_sources import garbage
 from cluster import BINARIES, check_books, wait_until
 from packet_bytes import records
+from subscriber import PATIENCE_S, feed_of, receive_until, sequence_of, subscriber
 from zmtp import GREETING, frame, ready
 
 import echelle
@@ -26,35 +26,7 @@ CALM_ARGUMENTS = ["--source", CALM, "--workers", 2, "--nperseg", 256, "--average
 # 31,250 spectra a second of 1,160 bytes: more than Python reads.
 BUSY_ARGUMENTS = ["--source", "sim:?channels=64&samples=2048&rate=1e6", "--workers", 2,
                   "--nperseg", 512, "--average", 1, "--notify", "futex"]  # fmt: skip
-PATIENCE_S = 30
 WATCH = BINARIES / "echelle-watch"
-
-
-def feed_of(place, name="echelle"):
-    return f"ipc://{place.runtime}/echelle/{name}/feed"
-
-
-def subscriber(endpoint, *topics, queue=100_000):
-    made = zmq.Context.instance().socket(zmq.SUB)
-    made.set(zmq.LINGER, 0)
-    made.set(zmq.RCVHWM, queue)
-    made.set(zmq.RCVTIMEO, PATIENCE_S * 1000)
-    made.connect(endpoint)
-    for topic in topics:
-        made.subscribe(topic)
-    return made
-
-
-def receive_until(made, topic):
-    """All messages up to the first of this topic, which is the last of them."""
-    messages = []
-    while not messages or messages[-1][0] != topic:
-        messages.append(made.recv_multipart())
-    return messages
-
-
-def sequence_of(packet):
-    return struct.unpack_from(">Q", packet, len(packet) - 112 + 8)[0]
 
 
 def channel_of(packet):
