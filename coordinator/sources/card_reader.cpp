@@ -187,8 +187,9 @@ void CardReader::read_into(RingWriter& writer, const Stream& stream, bool wait_f
     });
     int64_t deadline = 0;
     while (!thread.wait_for_end(look_ns)) {
+        // Also when the end was asked for meanwhile: a read that took too long is counted.
+        watch(thread);
         if (!stop.load(std::memory_order_relaxed)) {
-            watch(thread);
             continue;
         }
         stop_.store(true, std::memory_order_relaxed);
