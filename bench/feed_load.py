@@ -34,9 +34,9 @@ SEQUENCE_BEHIND_END = 112 - 8  # docs/packet.md: a u64 in the trailer of a 1.1 p
 
 def subscribe(endpoint, reads, nice, ended, counts):
     """A subscriber's process. Puts (received, missed) when it was told to end."""
+    os.nice(nice)  # before the import, which is work as well
     import zmq
 
-    os.nice(nice)
     feed = zmq.Context.instance().socket(zmq.SUB)
     feed.set(zmq.LINGER, 0)
     feed.set(zmq.RCVTIMEO, 100)
