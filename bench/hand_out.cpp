@@ -1,7 +1,7 @@
 // Hand-outs of empty blocks through the real ledger and the real wake-ups, between processes: one
-// thread opens blocks as ingest does (a group at a time, a token for each worker it can employ),
-// workers claim, finish and send their notices, and another thread retires them in order as the
-// collector does.
+// thread opens blocks as ingest does (a group at a time, tokens where a worker waits), workers
+// claim and finish them and tell of the one that is awaited, and another thread retires them in
+// order as the collector does.
 //
 //   hand_out --notify futex --workers 2 --seconds 2            as fast as they go
 //   hand_out --notify futex --workers 2 --rate 132700          latency at that rate
@@ -25,6 +25,7 @@
 #include "common/futex.hpp"
 #include "common/ledger.hpp"
 #include "common/wakeup.hpp"
+#include "coordinator/collector.hpp"
 #include "coordinator/latency_histogram.hpp"
 
 namespace echelle::bench {
@@ -47,13 +48,20 @@ void work(Ledger& ledger, Wakeups& wakeups, uint16_t id) {
     const auto tokens = wakeups.token_receiver();
     const auto notices = wakeups.notice_sender();
     while (!ledger.workers_should_leave()) {
+        ledger.look_for_work(id);
         tokens->prepare();
+        bool claimed = false;
         while (const auto claim = ledger.claim_oldest(id, 1)) {
+            claimed = true;
+            ledger.worker(id).stage.store(static_cast<uint32_t>(WorkerStage::computing));
             ledger.finish(*claim);
-            notices->send(claim->number);
+            if (ledger.is_awaited(claim->number)) {
+                notices->send(claim->number);
+            }
         }
-        ledger.worker(id).stage.store(static_cast<uint32_t>(WorkerStage::waiting));
-        tokens->wait(-1, worker_wait_ns);
+        if (!claimed) {
+            tokens->wait(-1, worker_wait_ns);
+        }
     }
 }
 
@@ -101,9 +109,9 @@ class HandOut {
                 open_group();
                 opened += options_.blocks_per_group();
             }
-            if (opened > 0) {
+            if (opened > 0 && ledger_.a_worker_waits()) {
                 tokens.send(std::min(opened, options_.workers));
-            } else {
+            } else if (opened == 0) {
                 futex_wait(ledger_.room_futex(), seen, room_wait_ns);
             }
         }
@@ -137,6 +145,7 @@ class HandOut {
     void collect(NoticeReceiver& notices) {
         while (true) {
             notices.prepare();
+            ledger_.await_block(block_to_wait_for(ledger_, options_.blocks_per_group()));
             uint32_t collected = 0;
             while (ledger_.oldest_open() < ledger_.opened() && retire_oldest()) {
                 ++collected;
@@ -146,7 +155,10 @@ class HandOut {
             }
             if (collected == 0) {
                 notices.wait(collector_wait_ns);
+                continue;
             }
+            ledger_.room_futex().fetch_add(1, std::memory_order_release);
+            futex_wake(ledger_.room_futex());
         }
     }
 
@@ -155,13 +167,9 @@ class HandOut {
         if (ledger_.word(number).state != BlockState::done) {
             return false;
         }
-        const BlockDescriptor block = ledger_.descriptor(number);
+        const int64_t opened_ns = ledger_.descriptor(number).opened_ns;
         ledger_.retire(number);
-        latency_.add(monotonic_ns() - block.opened_ns);
-        if (block.index_in_group + 1 == block.blocks_in_group) {
-            ledger_.room_futex().fetch_add(1, std::memory_order_release);
-            futex_wake(ledger_.room_futex());
-        }
+        latency_.add(monotonic_ns() - opened_ns);
         return true;
     }
 

@@ -16,13 +16,32 @@ constexpr uint64_t open_groups_for_each_waited_for = 4;
 
 }  // namespace
 
+// Nothing is gained by being woken before the last block of a group is done: if that one overtook
+// others, the first of those. Where many groups wait their spectra are late by all of them: a
+// quarter of them at once makes that little worse and saves wake-ups, each of which costs the
+// source, ingest and this thread tens of microseconds.
+uint64_t block_to_wait_for(const Ledger& ledger, uint32_t blocks_per_group) {
+    const uint64_t oldest = ledger.oldest_open();
+    const uint64_t per_group = blocks_per_group;
+    const uint64_t more_groups =
+        (ledger.opened() - oldest) / per_group / open_groups_for_each_waited_for;
+    const uint64_t last = oldest - oldest % per_group + (1 + more_groups) * per_group - 1;
+    if (last < ledger.opened()) {
+        const BlockState state = ledger.word(last).state;
+        if (state != BlockState::ready && state != BlockState::claimed) {
+            return oldest;
+        }
+    }
+    return last;
+}
+
 Collector::Collector(const Setup& setup) : setup_(setup) {}
 
 void Collector::run(NoticeReceiver& notices) {
     const Ledger& ledger = *setup_.ledger;
     while (!setup_.abort->load(std::memory_order_relaxed)) {
         notices.prepare();
-        setup_.ledger->await_block(block_to_wait_for());
+        setup_.ledger->await_block(block_to_wait_for(ledger, setup_.plan->blocks_per_group));
         awake_ns_ = monotonic_ns();
         const uint32_t collected = collect_what_is_done();
         if (ledger.closed() && ledger.oldest_open() == ledger.opened()) {
@@ -34,26 +53,6 @@ void Collector::run(NoticeReceiver& notices) {
     }
     setup_.integrator->finish();
     setup_.accounts->set_spectra(setup_.integrator->books());
-}
-
-// Nothing is gained by being woken before the last block of a group is done: if that one overtook
-// others, the first of those. Where many groups wait their spectra are late by all of them: a
-// quarter of them at once makes that little worse and saves wake-ups, each of which costs the
-// source, ingest and this thread tens of microseconds.
-uint64_t Collector::block_to_wait_for() const {
-    const Ledger& ledger = *setup_.ledger;
-    const uint64_t oldest = ledger.oldest_open();
-    const uint64_t per_group = setup_.plan->blocks_per_group;
-    const uint64_t more_groups =
-        (ledger.opened() - oldest) / per_group / open_groups_for_each_waited_for;
-    const uint64_t last = oldest - oldest % per_group + (1 + more_groups) * per_group - 1;
-    if (last < ledger.opened()) {
-        const BlockState state = ledger.word(last).state;
-        if (state != BlockState::ready && state != BlockState::claimed) {
-            return oldest;
-        }
-    }
-    return last;
 }
 
 uint32_t Collector::collect_what_is_done() {

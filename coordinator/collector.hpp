@@ -16,6 +16,9 @@
 
 namespace echelle {
 
+// The block whose end the collector waits for. Collector's thread.
+uint64_t block_to_wait_for(const Ledger& ledger, uint32_t blocks_per_group);
+
 class Collector {
   public:
     struct Setup {
@@ -38,7 +41,6 @@ class Collector {
     void run(NoticeReceiver& notices);
 
   private:
-    uint64_t block_to_wait_for() const;
     uint32_t collect_what_is_done();
     bool collect(uint64_t number);
     BlockTimes times_of(const BlockDescriptor& block, const BlockResultHeader& result) const;
