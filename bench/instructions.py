@@ -3,7 +3,7 @@
 baseline: a figure that no other program on the machine can touch. More than 5 % above it fails.
 
 Only the program's own instructions count (kernels on AVX2, engine, sealing), not those of libraries
-(FFTW, libdeflate, libc), which choose their code by the CPU.
+(FFTW, libdeflate, ISA-L, libc), which choose their code by the CPU.
 
     instructions.py --program build/release/bin/bench_instruction_count [--update]
 """

@@ -2,7 +2,7 @@
 // Protocol Buffers with the same fields and the same checks, at 128 and 2,052 bytes of values (32
 // and 513 float32).
 //
-// Protocol Buffers' CRCs are made with the same libdeflate: of the 16 header bytes and, for 1.1, of
+// Protocol Buffers' CRCs are made with the same libraries: of the 16 header bytes and, for 1.1, of
 // the data and of the 108 trailer bytes. It is measured twice. As it is commonly written: a message
 // for each packet, filled from the engine's values and serialised into a string. And at its best:
 // the message and the bytes are reused, and for 1.1, which we seal in place, the values stand in

@@ -256,10 +256,6 @@ def _packet_verdicts(results):
                ns["protobuf_1_1"] / ns["seal_1_1_in_place"], "≥", 1.8)
         yield (f"Protocol Buffers / encode 1.0, {size} bytes",
                ns["protobuf_1_0"] / ns["encode_1_0_with_copy"], "≥", 1.8)
-        yield (f"Protocol Buffers, message reused / seal 1.1, {size} bytes",
-               ns["protobuf_1_1_reused"] / ns["seal_1_1_in_place"], "≥", 1.8)
-        yield (f"Protocol Buffers, message reused / encode 1.0, {size} bytes",
-               ns["protobuf_1_0_reused"] / ns["encode_1_0_with_copy"], "≥", 1.8)
 
 
 def _parse_verdicts(results):

@@ -5,6 +5,7 @@ set -euo pipefail
 
 build=(g++ cmake ninja-build pkg-config ccache git ca-certificates libzmq3-dev cppzmq-dev
        libfftw3-dev libhwloc-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libdeflate-dev
+       libisal-dev
        libhwy-dev libsndfile1-dev libhdf5-dev libarchive-dev nettle-dev libpcap-dev libiio-dev
        prometheus-cpp-dev libmosquitto-dev)
 test=(libgtest-dev libgmock-dev libeigen3-dev libfuse3-dev python3 python3-numpy python3-scipy
