@@ -21,6 +21,7 @@ import statistics
 import struct
 import sys
 import time
+from typing import NamedTuple
 
 import process_times
 from programs import ENVIRONMENT, Cluster, median, remove_runtime_folder, simulated
@@ -87,12 +88,21 @@ def memory_of_coordinator(session):
     return process_times.memory_bytes(session)["coordinator"]["private"]
 
 
-def run_chain(reading, idle, seconds, given):
-    arguments = ["--source", simulated("realtime", channels=CHANNELS, rate=int(given.rate)),
-                 "--workers", WORKERS, "--average", given.average, "--notify", given.notify]
+class Load(NamedTuple):
+    """What the coordinator does, and how its subscribers are run."""
+
+    rate: float = 10e6  # samples/s of a channel
+    average: int = 16  # frames of a spectrum
+    notify: str = "zmq"
+    nice: int = 19  # of the subscribers
+
+
+def run_chain(reading, idle, seconds, load):
+    arguments = ["--source", simulated("realtime", channels=CHANNELS, rate=int(load.rate)),
+                 "--workers", WORKERS, "--average", load.average, "--notify", load.notify]
     with Cluster(*arguments, duration_s=seconds + 60) as cluster:
         cluster.wait_until_at_work()
-        subscribers = Subscribers(reading, idle, given.nice)
+        subscribers = Subscribers(reading, idle, load.nice)
         while cluster.steady_status()["feed"]["subscribers"] < reading + idle:
             time.sleep(0.1)
         time.sleep(SETTLING_S)
@@ -142,18 +152,18 @@ def summary(rounds):
     }
 
 
-def measure(given):
+def measure_cases(repeats, seconds, load=Load()):
     rounds = {name: [] for name in CASES}
-    for number in range(given.repeats):
+    for number in range(repeats):
         for name, (reading, idle) in CASES.items():
             print(f"round {number + 1}: {name} ...", file=sys.stderr)
-            rounds[name].append(run_chain(reading, idle, given.seconds, given))
+            rounds[name].append(run_chain(reading, idle, seconds, load))
     return {name: summary(each) for name, each in rounds.items()}
 
 
-def measure_memory(given):
-    print(f"{given.minutes:g} minutes, 10 read and 1 never reads ...", file=sys.stderr)
-    run = run_chain(10, 1, given.minutes * 60, given)
+def measure_memory(minutes, load):
+    print(f"{minutes:g} minutes, 10 read and 1 never reads ...", file=sys.stderr)
+    run = run_chain(10, 1, minutes * 60, load)
     tenth = max(1, len(run["memory"]) // 10)
     mib = [each / 2**20 for each in run["memory"]]
     first, last = statistics.mean(mib[:tenth]), statistics.mean(mib[-tenth:])
@@ -181,15 +191,16 @@ def main():
     parser.add_argument("--notify", choices=("zmq", "futex"), default="zmq")
     parser.add_argument("--nice", type=int, default=19, help="of the subscribers (19)")
     given = parser.parse_args()
+    load = Load(given.rate, given.average, given.notify, given.nice)
     settings = {"channels": CHANNELS, "workers": WORKERS, **vars(given)}
     if given.minutes:
-        run = measure_memory(given)
+        run = measure_memory(given.minutes, load)
         print(f"coordinator's private memory over {given.minutes:g} minutes: first tenth "
               f"{run['first_tenth_mib']:.2f} MiB, last tenth {run['last_tenth_mib']:.2f} MiB, most "
               f"{run['most_mib']:.2f} MiB; {run['lost']} of {run['frames']} frames lost")
         print(json.dumps({"settings": settings, "memory": run}, indent=2))
         return
-    cases = measure(given)
+    cases = measure_cases(given.repeats, given.seconds, load)
     print(table_of(cases))
     print(json.dumps({"settings": settings, "cases": cases}, indent=2))
 

@@ -5,18 +5,20 @@
 //
 //   feed_paths --spectra 1000
 //
-// Prints a table: latency percentiles in microseconds, CPU time of both processes per spectrum, and
-// how many spectra were missed.
+// Prints a JSON array: latency percentiles in microseconds, CPU time of both processes per spectrum
+// once they are at work, and how many spectra were missed.
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <iostream>
 #include <new>
 #include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -51,7 +53,19 @@ struct Outcome {
     std::atomic<bool> done{false};
     uint64_t missed = 0;
     LatencyHistogram latency;
+    double writer_cpu_us = 0;  // from the first spectrum after the warm-up
+    double reader_cpu_us = 0;
 };
+
+// Of this process, all its threads.
+double cpu_us() {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    const auto us = [](const timeval& time) {
+        return 1e6 * static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec);
+    };
+    return us(usage.ru_utime) + us(usage.ru_stime);
+}
 
 std::string directory() {
     return "/tmp/echelle-bench-feed-" + std::to_string(getppid());
@@ -81,7 +95,9 @@ void write_spectra(const Case& work, Outcome& outcome) {
     usleep(200'000);  // the subscription is on its way
     PacketTrailer trailer;
     int64_t next_ns = monotonic_ns();
+    double cpu_before_us = 0;
     for (uint64_t i = 0; i < work.spectra + warm_up; ++i) {
+        cpu_before_us = i == warm_up ? cpu_us() : cpu_before_us;
         while (monotonic_ns() < next_ns) {
             const timespec pause{0, std::min<int64_t>(next_ns - monotonic_ns() + 1, 100'000)};
             nanosleep(&pause, nullptr);
@@ -95,6 +111,7 @@ void write_spectra(const Case& work, Outcome& outcome) {
     while (!outcome.done.load() && monotonic_ns() < deadline) {
         usleep(1000);
     }
+    outcome.writer_cpu_us = cpu_us() - cpu_before_us;
     feed.finish();
 }
 
@@ -116,14 +133,19 @@ class Reading {
         volatile float sum = sum_of(packet);  // a user reads the values
         static_cast<void>(sum);
         if (packet.trailer->sequence >= warm_up) {
+            cpu_before_us_ = cpu_before_us_ > 0 ? cpu_before_us_ : cpu_us();
             outcome_.latency.add(monotonic_ns() - packet.trailer->timestamp_ns);
         }
         seen_ = packet.trailer->sequence + 1;
+        if (is_over()) {
+            outcome_.reader_cpu_us = cpu_us() - cpu_before_us_;
+        }
     }
 
   private:
     uint64_t last_;
     uint64_t seen_ = 0;
+    double cpu_before_us_ = 0;
     Outcome& outcome_;
 };
 
@@ -157,7 +179,6 @@ void read_inline(const Case& work, Outcome& outcome) {
     outcome.missed = feed.missed();
 }
 
-// CPU microseconds of a child that runs body() to its end.
 template <typename Body>
 pid_t start(Body body) {
     const pid_t pid = fork();
@@ -173,19 +194,14 @@ pid_t start(Body body) {
     return pid;
 }
 
-double cpu_us_of(pid_t pid) {
+void wait_for_end_of(pid_t pid) {
     int status = 0;
-    rusage usage{};
-    if (wait4(pid, &status, 0, &usage) != pid || status != 0) {
+    if (waitpid(pid, &status, 0) != pid || status != 0) {
         throw RunError("a process of the measurement failed");
     }
-    const auto us = [](const timeval& time) {
-        return 1e6 * static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec);
-    };
-    return us(usage.ru_utime) + us(usage.ru_stime);
 }
 
-void measure(const Case& work) {
+nlohmann::json measure(const Case& work) {
     const SharedMemory memory = SharedMemory::anonymous("the outcome", sizeof(Outcome), false);
     auto& outcome = *new (memory.data()) Outcome;
     const pid_t writer = start([&] { write_spectra(work, outcome); });
@@ -194,15 +210,18 @@ void measure(const Case& work) {
         work.path == Path::ring ? read_ring(work, outcome) : read_inline(work, outcome);
         outcome.done.store(true);
     });
+    wait_for_end_of(reader);
+    wait_for_end_of(writer);
     const auto spectra = static_cast<double>(work.spectra);
-    const double reader_us = cpu_us_of(reader) / spectra;
-    const double writer_us = cpu_us_of(writer) / spectra;
     constexpr std::array<const char*, 3> names{"ring", "ipc", "tcp"};
-    std::printf("%-5s %9zu %8.0f %8.0f %8.0f %10.1f %10.1f %7lu\n",
-                names[static_cast<size_t>(work.path)], packet_bytes_1_1(work.values),
-                outcome.latency.percentile_us(0.5), outcome.latency.percentile_us(0.9),
-                outcome.latency.percentile_us(0.99), writer_us, reader_us, outcome.missed);
-    std::fflush(stdout);
+    return {{"path", names[static_cast<size_t>(work.path)]},
+            {"bytes", packet_bytes_1_1(work.values)},
+            {"p50_us", outcome.latency.percentile_us(0.5)},
+            {"p90_us", outcome.latency.percentile_us(0.9)},
+            {"p99_us", outcome.latency.percentile_us(0.99)},
+            {"writer_us", outcome.writer_cpu_us / spectra},
+            {"reader_us", outcome.reader_cpu_us / spectra},
+            {"missed", outcome.missed}};
 }
 
 }  // namespace
@@ -216,17 +235,18 @@ int main(int argc, char** argv) {
     CLI11_PARSE(app, argc, argv);
     const std::string place = "/tmp/echelle-bench-feed-" + std::to_string(getpid());
     std::filesystem::create_directory(place);
-    std::printf("path      bytes   P50 us   P90 us   P99 us  writer us  reader us  missed\n");
     int code = 0;
+    nlohmann::json found = nlohmann::json::array();
     try {
         for (const uint32_t values : {513U, 65'537U, 262'145U}) {
             for (const Path path : {Path::ring, Path::ipc, Path::tcp}) {
                 const int64_t period_ns = values < 1000      ? 500'000
                                           : values < 100'000 ? 2'000'000
                                                              : 5'000'000;
-                measure({path, values, period_ns, spectra});
+                found.push_back(measure({path, values, period_ns, spectra}));
             }
         }
+        std::cout << found.dump(2) << "\n";
     } catch (const std::exception& error) {
         std::fprintf(stderr, "feed_paths: %s\n", error.what());
         code = 1;

@@ -19,6 +19,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE / "peers")]
 import chain  # noqa: E402
 import critical_rate  # noqa: E402
+import feed_load  # noqa: E402
 import latency  # noqa: E402
 import measure as peers  # noqa: E402
 import mqtt_rates  # noqa: E402
@@ -35,13 +36,13 @@ QUICK = {
     "kernels": (3, 0.02), "packet": (5, 0.02), "ledger": (3, 0.02),
     "hand_out": (1, 1.0), "chain": (1, 0.8), "latency": (1, 1.5), "real_time": 5.0, "scaling": 1.0,
     "peers": (1, 0.8, 16), "critical_rate": {"seconds": 2.0, "trials": 1, "needed": 1, "steps": 3},
-    "mqtt": (1, 10_000),
+    "mqtt": (1, 10_000), "feed_load": (1, 2.0), "feed_paths": 200,
 }
 FULL = {
     "kernels": (15, 0.1), "packet": (15, 0.1), "ledger": (9, 0.1),
     "hand_out": (5, 2.0), "chain": (5, 3.0), "latency": (5, 6.0), "real_time": 60.0, "scaling": 5.0,
     "peers": (5, 2.0, 64), "critical_rate": {"seconds": 30.0, "trials": 3, "needed": 2, "steps": 5},
-    "mqtt": (5, 40_000),
+    "mqtt": (5, 40_000), "feed_load": (3, 8.0), "feed_paths": 2000,
 }
 HAND_OUT_RATE = 132_700  # per second, published for a design of this kind
 
@@ -93,6 +94,8 @@ def sections(lengths):
         "ledger": lambda: run_google_benchmark("ledger", *lengths["ledger"]),
         "packet": lambda: run_google_benchmark("packet", *lengths["packet"]),
         "packet_parse": packet_parse.measure,
+        "feed_load": lambda: feed_load.measure_cases(*lengths["feed_load"]),
+        "feed_paths": lambda: run_bench("feed_paths", "--spectra", lengths["feed_paths"]),
         "mqtt": lambda: mqtt_rates.measure(*lengths["mqtt"]),
         "peers": lambda: peers.measure(*lengths["peers"]),
         "critical_rate": lambda: measure_critical_rate(lengths["critical_rate"]),

@@ -151,6 +151,22 @@ def mqtt_table(results):
         for each in results["mqtt"]])
 
 
+def feed_load_table(results):
+    rows = [(name, f"{of['frames']:,}", of["lost"], us(of["p50_us"]), us(of["worker_core_us"]),
+             f"{of['published']:,}", f"{of['received']:,}", f"{of['missed']:,}",
+             f"{of['memory_mib']:.1f}") for name, of in results["feed_load"].items()]
+    return table(("subscribers", "frames", "lost", "P50", "worker core time", "spectra published",
+                  "received", "missed", "coordinator's MiB"), rows)
+
+
+def feed_paths_table(results):
+    rows = [(each["path"], f"{each['bytes']:,}", us(each["p50_us"]), us(each["p90_us"]),
+             us(each["p99_us"]), us(each["writer_us"]), us(each["reader_us"]), each["missed"])
+            for each in results["feed_paths"]]
+    return table(("path", "bytes", "P50", "P90", "P99", "coordinator's core time", "reader's",
+                  "missed"), rows)
+
+
 PEER_TITLES = {
     "scipy": "scipy.signal.welch (float32, one thread)",
     "gnuradio": "GNU Radio 3.10 FFT chain",
@@ -181,6 +197,7 @@ def real_time_table(results):
          f"{run['frames']['done']:,} frames done, **{run['dropped']:,} lost**"),
         ("real-time factor", f"{run['realtime_factor']:.3f}"),
         ("worker core time", f"{us(run['worker_core_us'])} µs per frame"),
+        ("making plans with warm wisdom", f"{run['planning_ms']:.1f} ms"),
         ("latency of blocks", " ".join(f"{p.upper()} {us(run['latency'][p])}"
                                        for p in ("p50", "p99", "max")) + " µs"),
         ("coordinator's memory besides ring and ledger",
@@ -226,6 +243,7 @@ def _real_time_verdicts(results):
     run = results["real_time"]
     if run["bare_fft_us"] <= 230:
         yield "frames lost in real time at 10 MS/s", run["dropped"], "≤", 0
+    yield "making plans with warm wisdom, ms", run["planning_ms"], "≤", 100
     yield "coordinator's memory, MB", run["memory"]["coordinator"]["unshared"] / 1e6, "≤", 45
 
 
@@ -268,10 +286,15 @@ def _peer_verdicts(results):
         yield f"core time of {name} / Echelle's", factor, "≥", 1
 
 
+def _feed_load_verdicts(results):
+    for name, each in results["feed_load"].items():
+        yield f"frames lost, subscribers: {name}", each["lost"], "≤", 0
+
+
 VERDICTS = {
     "chain": _chain_verdicts, "real_time": _real_time_verdicts, "latency": _latency_verdicts,
-    "scaling": _scaling_verdicts, "hand_out": _hand_out_verdicts, "packet": _packet_verdicts, "packet_parse": _parse_verdicts,
-    "peers": _peer_verdicts,
+    "scaling": _scaling_verdicts, "hand_out": _hand_out_verdicts, "packet": _packet_verdicts,
+    "packet_parse": _parse_verdicts, "feed_load": _feed_load_verdicts, "peers": _peer_verdicts,
 }
 
 
@@ -302,6 +325,8 @@ TABLES = {
     "ledger": ("The ledger alone", ledger_table, "ledger"),
     "packet": ("Packets", packet_table, "packet"),
     "packet_parse": ("Reading a packet of 513 values in Python", parse_table, "packet_parse"),
+    "feed_load": ("Subscribers at the full rate, µs", feed_load_table, "feed_load"),
+    "feed_paths": ("A spectrum's way to a subscriber, µs", feed_paths_table, "feed_paths"),
     "mqtt": ("MQTT, messages/s", mqtt_table, "mqtt"),
     "peers": ("Peers, µs of core time per frame", peers_table, "peers"),
 }

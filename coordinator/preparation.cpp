@@ -62,6 +62,7 @@ void make_plans(Preparation& run) {
     run.plans.emplace(run.options.welch.nperseg, run.stream.geometry.is_complex(),
                       run.options.welch.pair_channels, run.options.fft_effort, run.options.fft);
     const double seconds = static_cast<double>(monotonic_ns() - began_ns) / 1e9;
+    run.planning_s = seconds;
     if (seconds > 1.0 && !run.options.quiet) {
         const bool kept = run.plans->wisdom() == WisdomUse::written;
         char text[160];

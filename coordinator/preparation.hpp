@@ -50,6 +50,7 @@ struct Preparation {
     WorkerRange workers;
     BlockPlan plan;
     std::optional<FftPlans> plans;
+    double planning_s = 0;  // what making them took
     std::optional<Ledger> ledger;
     std::optional<Instance> instance;
     LifeLine life_line;

@@ -334,6 +334,7 @@ Json make_report(const RunFacts& facts) {
     report["notify"] = name_of(facts.options->notify);
     report["fft"] = {{"plan", facts.plans->description()},
                      {"wisdom", name_of(facts.plans->wisdom())},
+                     {"planning_ms", facts.planning_s * 1000.0},
                      {"kernels", WelchEngine::kernel_target()}};
     report["nursery"] = {{"alive", facts.supervisor->nursery_alive()},
                          {"restarts", facts.supervisor->nursery_restarts()}};

@@ -35,6 +35,7 @@ struct RunFacts {
     uint32_t cpus = 0;  // that workers may use
     const BlockPlan* plan = nullptr;
     const FftPlans* plans = nullptr;
+    double planning_s = 0;
     const Ring* ring = nullptr;
     const Ledger* ledger = nullptr;
     const Accounts* accounts = nullptr;

@@ -309,6 +309,7 @@ class Conductor {
         facts_.cpus = run_.cpus_for_workers();
         facts_.plan = &run_.plan;
         facts_.plans = &*run_.plans;
+        facts_.planning_s = run_.planning_s;
         facts_.ring = &*run_.ring;
         facts_.ledger = &*run_.ledger;
         facts_.accounts = &accounts_;

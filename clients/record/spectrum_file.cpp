@@ -94,10 +94,10 @@ SpectrumFile::SpectrumFile(std::string path, const SpectrumShape& shape,
     if (lock_) {
         lock(path_);
         go_on(shape);
+        open_for_writing(path_);
     } else {
         create(shape, description, row_seconds, terms);
     }
-    open_for_writing();
 }
 
 SpectrumFile::~SpectrumFile() {
@@ -141,6 +141,9 @@ void SpectrumFile::create(const SpectrumShape& shape, const std::string& descrip
     try {
         create_layout(part, shape, description,
                       chunk_shape(shape, row_seconds, terms.flush_seconds), terms.level);
+        // Before it has its name: somebody who opens a file that is not marked as being written
+        // keeps the library's lock on it, and would keep us out of our own file.
+        open_for_writing(part);
         if (renameat2(AT_FDCWD, part.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE) == 0) {
             return;
         }
@@ -151,6 +154,8 @@ void SpectrumFile::create(const SpectrumShape& shape, const std::string& descrip
             throw UsageError("cannot give " + part + " its name: " + errno_text(error));
         }
     } catch (...) {
+        datasets_ = {};
+        file_.close();
         unlink(part.c_str());
         throw;
     }
@@ -195,8 +200,8 @@ void SpectrumFile::go_on(const SpectrumShape& shape) {
     }
 }
 
-void SpectrumFile::open_for_writing() {
-    file_ = open_in_time(path_, H5F_ACC_RDWR | H5F_ACC_SWMR_WRITE);
+void SpectrumFile::open_for_writing(const std::string& at) {
+    file_ = open_in_time(at, H5F_ACC_RDWR | H5F_ACC_SWMR_WRITE);
     datasets_ = open_datasets(file_.get(), path_);
     coder_ = ChunkCoder(datasets_.level);
     load_batch();

@@ -86,7 +86,7 @@ class SpectrumFile {
     void create(const SpectrumShape& shape, const std::string& description, double row_seconds,
                 const FileTerms& terms);
     void go_on(const SpectrumShape& shape);
-    void open_for_writing();
+    void open_for_writing(const std::string& at);
     void load_batch();
     void write_columns(size_t from);
     void write_chunks();
