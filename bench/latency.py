@@ -51,12 +51,13 @@ def summary(rounds):
     chain = {p: over_rounds(lambda r, p=p: r["latency"][p]) for p in ("p50", "p90", "p99")}
     trip = {p: over_rounds(lambda r, p=p: r["round_trip"][f"{p}_us"])
             for p in ("p50", "p90", "p99")}
+    begun_us = over_rounds(lambda r: r["round_trip"]["p99_since_begun_us"])
     unpaced = {p: over_rounds(lambda r, p=p: r["round_trip_unpaced"][f"{p}_us"])
                for p in ("p50", "p99")}
     compute_us = over_rounds(lambda r: r["compute_us"])
     return {
         "chain_us": chain, "round_trip_us": trip, "round_trip_unpaced_us": unpaced,
-        "compute_us": compute_us,
+        "compute_us": compute_us, "round_trip_p99_since_begun_us": begun_us,
         "p99_over_allowed": chain["p99"] / (2 * (trip["p99"] + compute_us)),
         "dropped": sum(each["dropped"] for each in rounds),
         "hops": rounds[-1]["hops"],
