@@ -7,9 +7,6 @@
 namespace echelle {
 namespace {
 
-// Sample indices of a stream stay below this, so that sums of two cannot wrap.
-constexpr uint64_t most_samples = uint64_t{1} << 63;
-
 uint64_t end_of(const std::vector<SamplePiece>& pieces) {
     uint64_t end = 0;
     for (const SamplePiece& piece : pieces) {

@@ -3,12 +3,6 @@
 #include "common/error.hpp"
 
 namespace echelle {
-namespace {
-
-// Sample indices of a stream stay below this, so that sums of two cannot wrap.
-constexpr uint64_t most_samples = uint64_t{1} << 63;
-
-}  // namespace
 
 void PieceList::append(SamplePiece piece, uint64_t index) {
     if (piece.samples == 0) {

@@ -11,6 +11,9 @@
 
 namespace echelle {
 
+// Sample indices of a stream stay below this, so that sums of two cannot wrap.
+constexpr uint64_t most_samples = uint64_t{1} << 63;
+
 // Samples that lie one behind the other in a recording. A piece without a gap before it continues
 // the piece before: frames run over the border.
 struct SamplePiece {

@@ -266,6 +266,8 @@ def test_keys_let_in_those_on_the_list(place):
     with allowed.open("a") as file:
         file.write((place.output / "stranger.pub").read_text())
     assert comes("stranger")
+    assert echelle.latest(endpoint, 2, timeout=PATIENCE_S, server_key=keys["feed"][0],
+                          key_pair=keys["stranger"])  # fmt: skip
     assert echelle.latest(feed_of(place), timeout=PATIENCE_S)  # ipc goes without keys
     stop(place, run)
     assert json.loads(report.read_text())["feed"]["refused"] >= 2

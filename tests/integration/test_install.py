@@ -23,7 +23,7 @@ def prefix(place):
 
 def test_programs(place, prefix):
     for name in ("echelle-coordinator", "echelle-fpga-sim", "echelle-info", "echelle-hub",
-                 "echellectl"):  # fmt: skip
+                 "echelle-mqtt", "echelle-record", "echellectl"):  # fmt: skip
         finished = place.start(prefix / "bin" / name, "--version").finish()
         assert finished.code == 0 and finished.out.strip(), finished.err
         finished = place.start(prefix / "bin" / name, "--help").finish()

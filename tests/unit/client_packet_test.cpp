@@ -145,6 +145,9 @@ TEST(ClientFeed, OfNobodyTimesOut) {
     EXPECT_THROW(latest("ipc:///tmp/echelle-nobody-listens-here", 0, std::chrono::milliseconds(20)),
                  FeedTimeout);
     EXPECT_THROW(Subscriber("nonsense://x"), FeedError);
+    SubscribeOptions keys;
+    keys.server_key = "too short";
+    EXPECT_THROW(latest("tcp://127.0.0.1:1", 0, std::chrono::milliseconds(20), keys), FeedError);
 }
 
 }  // namespace

@@ -244,9 +244,10 @@ std::optional<Spectrum> Subscriber::next() {
     return std::nullopt;
 }
 
-Spectrum latest(const std::string& target, uint32_t channel, std::chrono::milliseconds timeout) {
-    SubscribeOptions options;
+Spectrum latest(const std::string& target, uint32_t channel, std::chrono::milliseconds timeout,
+                SubscribeOptions options) {
     options.channels = {{channel}};
+    options.topics.clear();
     Subscriber feed(target, std::move(options));
     const auto deadline = std::chrono::steady_clock::now() + timeout;
     while (!feed.ended()) {

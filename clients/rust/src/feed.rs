@@ -295,7 +295,24 @@ impl Iterator for Subscriber {
 
 /// The next spectrum of one channel. Gives [`FeedTimeout`] when none is made in time.
 pub fn latest(target: &str, channel: u32, timeout: Duration) -> Result<Spectrum, FeedError> {
-    let mut feed = subscribe(target, SubscribeOptions::channels([channel]))?;
+    latest_with(target, channel, timeout, SubscribeOptions::default())
+}
+
+/// [`latest`] in another coding, or of a feed with keys: of the options, these are used.
+pub fn latest_with(
+    target: &str,
+    channel: u32,
+    timeout: Duration,
+    options: SubscribeOptions,
+) -> Result<Spectrum, FeedError> {
+    let mut feed = subscribe(
+        target,
+        SubscribeOptions {
+            channels: Some(vec![channel]),
+            topics: Vec::new(),
+            ..options
+        },
+    )?;
     let deadline = Instant::now().checked_add(timeout);
     while !feed.ended {
         if let FeedMessage::Spectrum(spectrum) = feed.receive_within(left_until(deadline))? {

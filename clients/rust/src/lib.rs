@@ -32,7 +32,9 @@ pub use errors::PacketError::{
     PacketUnknownMajor,
 };
 pub use errors::RecordingError::{self, RecordingTruncated};
-pub use feed::{feed_endpoint, latest, subscribe, FeedMessage, SubscribeOptions, Subscriber};
+pub use feed::{
+    feed_endpoint, latest, latest_with, subscribe, FeedMessage, SubscribeOptions, Subscriber,
+};
 pub use keys::{read_keys, Keys};
 pub use packet::{decode_coded_packet, decode_packet, PacketCoding, SpectrumPacket};
 pub use recording::{read_recording, RecordingReader};

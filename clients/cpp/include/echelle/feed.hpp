@@ -103,8 +103,9 @@ class Subscriber {
     bool ended_ = false;
 };
 
-// The next spectrum of one channel. Throws FeedTimeout.
+// The next spectrum of one channel. Throws FeedTimeout. Of the options, coding and keys are used.
 Spectrum latest(const std::string& target, uint32_t channel,
-                std::chrono::milliseconds timeout = std::chrono::seconds(5));
+                std::chrono::milliseconds timeout = std::chrono::seconds(5),
+                SubscribeOptions options = {});
 
 }  // namespace echelle::client

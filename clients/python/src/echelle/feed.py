@@ -304,10 +304,21 @@ def subscribe_async(
 
 
 def latest(
-    target: str = "echelle", channel: int = 0, *, coding: str = "float32", timeout: float = 5.0
+    target: str = "echelle",
+    channel: int = 0,
+    *,
+    coding: str = "float32",
+    timeout: float = 5.0,
+    server_key: Optional[bytes] = None,
+    key_pair: Optional[tuple[bytes, bytes]] = None,
 ) -> SpectrumPacket:
-    """The next spectrum of one channel. Raises FeedTimeout when none is made in time."""
-    with subscribe(target, channels=[channel], coding=coding) as feed:
+    """The next spectrum of one channel. Raises FeedTimeout when none is made in time.
+
+    ``coding`` and the keys as for :func:`subscribe`; ``timeout`` in seconds.
+    """
+    with subscribe(
+        target, channels=[channel], coding=coding, server_key=server_key, key_pair=key_pair
+    ) as feed:
         deadline = time.monotonic() + timeout
         while not feed.ended:
             content = feed.receive(max(0.0, deadline - time.monotonic())).content

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use echelle::{
-    feed_endpoint, latest, open_ring, subscribe, FeedTimeout, FeedUnusable, Keys, SubscribeOptions,
+    feed_endpoint, latest, latest_with, open_ring, subscribe, FeedTimeout, FeedUnusable, Keys,
+    SubscribeOptions,
 };
 
 #[test]
@@ -52,7 +53,10 @@ fn what_cannot_be_used() {
         key_pair: Some(Keys::default()),
         ..SubscribeOptions::default()
     };
-    let refused = subscribe("tcp://127.0.0.1:1", options).unwrap_err();
+    let refused = subscribe("tcp://127.0.0.1:1", options.clone()).unwrap_err();
+    assert!(refused.to_string().contains("40 characters"), "{refused}");
+    let soon = Duration::from_millis(1);
+    let refused = latest_with("tcp://127.0.0.1:1", 0, soon, options).unwrap_err();
     assert!(refused.to_string().contains("40 characters"), "{refused}");
     for target in ["ipc:///nowhere/at/all/feed", "tcp://127.0.0.1:1"] {
         assert!(matches!(open_ring(target, None), Err(FeedUnusable(_))));
